@@ -1,0 +1,31 @@
+# `make demo` and `make test` do all the set-up on a machine with Python 3.11 (or later), pip and make.
+PYTHON ?= python3
+VENV ?= .venv
+RUN = $(VENV)/bin/python
+READY = $(VENV)/.ready
+
+.PHONY: demo test lint bench clean
+
+demo: $(READY)
+	$(RUN) examples/digits.py --output demo
+
+test: $(READY) lint
+	$(RUN) -m pytest -n 2
+
+lint: $(READY)
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+bench: $(READY)
+	$(RUN) benchmarks/nonnegative_qp.py
+	$(RUN) benchmarks/full_batch.py
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --upgrade -c constraints.txt pip
+	$(RUN) -m pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache

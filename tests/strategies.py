@@ -1,0 +1,107 @@
+"""Random small networks, problems and data for Hypothesis, all in float64."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tikhonet import (
+    Blocks,
+    Box,
+    Constant,
+    ConvexSet,
+    Everything,
+    Fenchel,
+    FrobeniusBall,
+    Huber,
+    Lift,
+    Loss,
+    Network,
+    NonNegative,
+    Power,
+    Problem,
+    Proximal,
+    RowL1Ball,
+    RowL2Ball,
+    Samples,
+    Schedule,
+    Softmax,
+    Squared,
+    SquaredHinge,
+    Tikhonov,
+    initial_blocks,
+)
+
+LIFTS: list[Lift] = [Tikhonov(), Fenchel()]
+LOSSES: list[Loss] = [Squared(), Softmax(), SquaredHinge(), Huber(0.7)]
+SETS: list[ConvexSet] = [
+    Everything(),
+    NonNegative(),
+    FrobeniusBall(1.5),
+    RowL2Ball(0.8),
+    RowL1Ball(1.0),
+    RowL1Ball(0.3),
+    Box(-0.4, 0.5),
+]
+SCHEDULES: list[Schedule] = [Power(2.0), Power(1.5), Constant(0.5), Proximal(1.0), Proximal(0.1)]
+CLASSES = 3
+
+
+@st.composite
+def networks(draw: st.DrawFn, max_depth: int = 3, max_width: int = 4) -> Network:
+    """Any acyclic network: skips, identities where widths agree, biases, several learned sources."""
+    depth = draw(st.integers(1, max_depth))
+    widths = [draw(st.integers(1, max_width)) for _ in range(depth + 1)]
+    edges = {}
+    for n in range(1, depth + 1):
+        edges[n, n - 1] = draw(st.sampled_from(["learned", "identity"])) if widths[n] == widths[n - 1] else "learned"
+        for m in range(n - 1):
+            kinds = ["none", "learned", *(["identity"] if widths[n] == widths[m] else [])]
+            kind = draw(st.sampled_from(kinds))
+            if kind != "none":
+                edges[n, m] = kind
+    if all(kind == "identity" for kind in edges.values()):
+        edges[1, 0] = "learned"
+    bias = [n for n in range(1, depth + 1) if draw(st.booleans())]
+    return Network(widths, edges, bias)
+
+
+@st.composite
+def problems(
+    draw: st.DrawFn, lifts: list[Lift] = LIFTS, losses: list[Loss] = LOSSES, sets: list[ConvexSet] = SETS
+) -> Problem:
+    network = draw(networks())
+    gamma = tuple(draw(st.sampled_from([0.1, 0.5, 1.0, 2.0])) for _ in range(network.depth))
+    return Problem(
+        network,
+        loss=draw(st.sampled_from(losses)),
+        lift=draw(st.sampled_from(lifts)),
+        gamma=gamma,
+        V_set=draw(st.sampled_from(sets)),
+        W_set=draw(st.sampled_from(sets)),
+        ridge_V=draw(st.sampled_from([0.0, 0.1])),
+        ridge_W=draw(st.sampled_from([0.0, 0.1])),
+    )
+
+
+seeds = st.integers(0, 2**16)
+
+
+def make_samples(problem: Problem, seed: int, rows: int = 7, weighted: bool = False, chunk_rows: int = 3) -> Samples:
+    """Normal inputs and random targets that fit the problem's loss."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(rows, problem.network.widths[0], generator=generator, dtype=torch.float64)
+    labels = torch.randint(0, CLASSES, (rows,), generator=generator)
+    targets = problem.loss.encode(labels, CLASSES).double()
+    weight = torch.rand(rows, generator=generator, dtype=torch.float64) + 0.5 if weighted else None
+    return Samples(X, targets, weight, chunk_rows)
+
+
+def make_blocks(problem: Problem, samples: Samples, seed: int) -> Blocks:
+    """Random feasible blocks."""
+    return initial_blocks(problem, samples, seed)
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)

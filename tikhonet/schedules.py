@@ -1,0 +1,130 @@
+"""The sequences of Alg. 1: theta_t, the proximal weight rho_t, and what is left of them after t.
+
+Alg. 1 moves each block by theta_t of the way to its sub-problem's minimiser, with the proximal weight
+(1 - theta_t)^2. Its example 1/t^2 is summable, so the iterates converge wherever they happen to be:
+a schedule can run out before a stationary point is reached. `Proximal` (theta = 1, a constant weight)
+cannot.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.special import zeta
+
+
+class Schedule(ABC):
+    @abstractmethod
+    def theta(self, t: int) -> float:
+        """The step theta_t in [0, 1], for t = 1, 2, .."""
+
+    def rho(self, t: int) -> float:
+        """The proximal weight of iteration t."""
+        return (1 - self.theta(t)) ** 2
+
+    def tail(self, t: int) -> float:
+        """The sum over k >= t of theta_k / (1 - theta_k), which Thm. 1 wants to vanish; NaN if unknown."""
+        return math.nan
+
+    def reach(self, t: int) -> float:
+        """The sum of theta_k over the next nine t iterations, in full block steps.
+
+        Where it is far below 1, ten times the work would hardly move the iterates any more.
+        """
+        return math.fsum(self.theta(k) for k in range(t + 1, 10 * t + 1))
+
+    def promised_decrease(self, t: int, distance: float) -> float:
+        """What a block step of this length lowers f by at least.
+
+        Paper (Lemma 2): (1 - theta)/theta |y - x|^2, for a proximal term of weight 1 around the new
+        point y. Here: rho/theta |y - x|^2, which is what Alg. 1's own term, rho around x, gives.
+        """
+        theta = self.theta(t)
+        return self.rho(t) / theta * distance**2 if theta > 0 else 0.0
+
+    def check(self, iterations: int) -> None:
+        """Raise unless theta lies in [0, 1] for all t up to `iterations`."""
+        for t in range(1, iterations + 1):
+            theta = self.theta(t)
+            if not 0 <= theta <= 1:
+                raise ValueError(f"theta must lie in [0, 1] for every t, got {theta} at t = {t}")
+
+
+@dataclass(frozen=True)
+class Power(Schedule):
+    """theta_t = 1/t^p; the paper's example has p = 2."""
+
+    p: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.p < math.inf:
+            raise ValueError(f"p must be positive and finite, got {self.p}")
+
+    def theta(self, t: int) -> float:
+        return math.pow(t, -self.p)
+
+    def tail(self, t: int) -> float:
+        # theta/(1 - theta) = theta + theta^2 + .., each power summed by Hurwitz' zeta function.
+        if t <= 1 or self.p <= 1:
+            return math.inf
+        total, j = 0.0, 1
+        while (part := float(zeta(self.p * j, t))) > 1e-17 * total:
+            total, j = total + part, j + 1
+        return total
+
+
+@dataclass(frozen=True)
+class Constant(Schedule):
+    """theta_t = theta for all t: Alg. 1 that never runs out of steps."""
+
+    value: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.value <= 1:
+            raise ValueError(f"value must lie in (0, 1], got {self.value}")
+
+    def theta(self, t: int) -> float:
+        return self.value
+
+    def tail(self, t: int) -> float:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class Custom(Schedule):
+    """The user's own theta_t, a function of t."""
+
+    function: Callable[[int], float]
+
+    def theta(self, t: int) -> float:
+        return float(self.function(t))
+
+
+@dataclass(frozen=True)
+class Proximal(Schedule):
+    """theta = 1 with a constant proximal weight: proximal block coordinate descent, which converges.
+
+    f is semi-algebraic and every block step lowers it by at least weight/2 |step|^2, so bounded
+    iterates converge to a stationary point (Xu and Yin 2013, by the Kurdyka-Lojasiewicz inequality).
+    """
+
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < math.inf:
+            raise ValueError(f"weight must be positive and finite, got {self.weight}")
+
+    def theta(self, t: int) -> float:
+        return 1.0
+
+    def rho(self, t: int) -> float:
+        return self.weight
+
+    def tail(self, t: int) -> float:
+        return math.inf
+
+    def promised_decrease(self, t: int, distance: float) -> float:
+        return 0.5 * self.weight * distance**2

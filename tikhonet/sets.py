@@ -1,0 +1,196 @@
+"""The convex sets V and W of Eq. 4 (U is always the non-negative orthant).
+
+A set projects a matrix onto itself and says whether it contains one. A projection leaves every
+point of the set as it is, bit for bit, and its result is in the set as stored, rounding included.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+class ConvexSet(ABC):
+    @abstractmethod
+    def project(self, M: Tensor) -> Tensor:
+        """The nearest point of the set."""
+
+    def project_(self, M: Tensor) -> Tensor:
+        """The same in place."""
+        return M.copy_(self.project(M))
+
+    @abstractmethod
+    def violation(self, M: Tensor) -> float:
+        """How far M breaks the set's inequality, in its own units; at most 0 inside."""
+
+    def contains(self, M: Tensor, tol: float = 0.0) -> bool:
+        return self.violation(M) <= tol
+
+    def check(self, shape: tuple[int, int], name: str) -> None:  # noqa: B027 (most sets fit every shape)
+        """Raise if matrices of this shape cannot be in the set."""
+
+
+@dataclass(frozen=True)
+class Everything(ConvexSet):
+    """All matrices."""
+
+    def project(self, M: Tensor) -> Tensor:
+        return M
+
+    def violation(self, M: Tensor) -> float:
+        return 0.0 if bool(M.isfinite().all()) else float("nan")
+
+
+@dataclass(frozen=True)
+class NonNegative(ConvexSet):
+    """M >= 0."""
+
+    def project(self, M: Tensor) -> Tensor:
+        return M.clamp(min=0)
+
+    def project_(self, M: Tensor) -> Tensor:
+        return M.clamp_(min=0)
+
+    def violation(self, M: Tensor) -> float:
+        return float(-M.min())
+
+
+@dataclass(frozen=True)
+class Box(ConvexSet):
+    """lower <= M <= upper, the bounds numbers or matrices of M's shape."""
+
+    lower: float | Tensor = -1.0
+    upper: float | Tensor = 1.0
+
+    def __post_init__(self) -> None:
+        if not bool((torch.as_tensor(self.lower) <= torch.as_tensor(self.upper)).all()):
+            raise ValueError(f"lower must not exceed upper, got {self.lower} and {self.upper}")
+
+    def check(self, shape: tuple[int, int], name: str) -> None:
+        for side, bound in (("lower", self.lower), ("upper", self.upper)):
+            if isinstance(bound, Tensor) and bound.ndim and tuple(bound.shape) != shape:
+                raise ValueError(
+                    f"the {side} bound of the box for {name} must be a number or have shape {shape}, "
+                    f"got {tuple(bound.shape)}"
+                )
+
+    def project(self, M: Tensor) -> Tensor:
+        lower, upper = self._bounds(M)
+        return torch.minimum(torch.maximum(M, lower), upper)
+
+    def violation(self, M: Tensor) -> float:
+        lower, upper = self._bounds(M)
+        return float(torch.maximum(lower - M, M - upper).max())
+
+    def _bounds(self, M: Tensor) -> tuple[Tensor, Tensor]:
+        # A bound that M's type cannot hold is rounded inwards, so that what is stored is inside it.
+        lower, upper = (torch.as_tensor(bound, dtype=torch.float64) for bound in (self.lower, self.upper))
+        low, high = lower.to(M), upper.to(M)
+        low = torch.where(low.double() < lower.to(M.device), low.nextafter(low.new_tensor(torch.inf)), low)
+        high = torch.where(high.double() > upper.to(M.device), high.nextafter(high.new_tensor(-torch.inf)), high)
+        return low, torch.maximum(low, high)
+
+
+@dataclass(frozen=True)
+class Ball(ConvexSet):
+    """Shared by the norm balls: a positive radius, and rescaling into the ball after rounding."""
+
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.radius < float("inf"):
+            raise ValueError(f"radius must be a positive number, got {self.radius}")
+
+    @abstractmethod
+    def norm(self, M: Tensor) -> Tensor:
+        """The norm of each row (a column vector) or of the whole, computed in float64."""
+
+    def violation(self, M: Tensor) -> float:
+        return float(self.norm(M).max()) - self.radius
+
+    def shrink(self, M: Tensor) -> Tensor:
+        """Scale down what is outside the ball until it is inside as stored."""
+        norm = self.norm(M)
+        while bool((norm > self.radius).any()):
+            margin = 1 + 2 * torch.finfo(M.dtype).eps
+            scale = torch.where(norm > self.radius, self.radius / (norm * margin), 1.0)
+            M = M * scale.to(M.dtype)
+            norm = self.norm(M)
+        return M
+
+
+@dataclass(frozen=True)
+class FrobeniusBall(Ball):
+    """|M|_F <= radius."""
+
+    def norm(self, M: Tensor) -> Tensor:
+        norm: Tensor = torch.linalg.vector_norm(M, dtype=torch.float64)
+        return norm
+
+    def project(self, M: Tensor) -> Tensor:
+        return self.shrink(M)
+
+
+@dataclass(frozen=True)
+class RowL2Ball(Ball):
+    """|M_k|_2 <= radius for every row k."""
+
+    def norm(self, M: Tensor) -> Tensor:
+        norm: Tensor = torch.linalg.vector_norm(M, dim=1, keepdim=True, dtype=torch.float64)
+        return norm
+
+    def project(self, M: Tensor) -> Tensor:
+        return self.shrink(M)
+
+
+@dataclass(frozen=True)
+class RowL1Ball(Ball):
+    """|M_k|_1 <= radius for every row k: the set of the paper's BCD-S (Sec. 3.3.1), radius 1 there."""
+
+    def norm(self, M: Tensor) -> Tensor:
+        norm: Tensor = torch.linalg.vector_norm(M, ord=1, dim=1, keepdim=True, dtype=torch.float64)
+        return norm
+
+    def project(self, M: Tensor) -> Tensor:
+        outside = (self.norm(M) > self.radius).squeeze(1)
+        if not bool(outside.any()):
+            return M
+        P = M.clone()
+        P[outside] = self.shrink(self._soft_threshold(M[outside]))
+        return P
+
+    def _soft_threshold(self, M: Tensor) -> Tensor:
+        """sign(M) max(0, |M| - tau), each row's tau by Newton on its piecewise linear equation.
+
+        The iteration rises monotonically and ends after finitely many steps, without a sort
+        (measured three times as fast as sorting on 784 x 784).
+        """
+        size = M.abs()
+        tau = torch.zeros_like(size[:, :1])
+        for _ in range(M.shape[1] + 1):
+            active = size > tau
+            count = active.sum(1, keepdim=True).clamp_(min=1)
+            tau_next = ((size * active).sum(1, keepdim=True) - self.radius) / count
+            if not bool((tau_next > tau).any()):
+                break
+            tau = torch.maximum(tau, tau_next)
+        return M.sign() * (size - tau).relu_()
+
+
+@dataclass(frozen=True)
+class Columns(ConvexSet):
+    """Side by side matrices, each in its own set: the learned sources of one layer."""
+
+    sets: tuple[ConvexSet, ...]
+    widths: tuple[int, ...]
+
+    def project(self, M: Tensor) -> Tensor:
+        parts = M.split(self.widths, dim=1)
+        return torch.cat([set_.project(part) for set_, part in zip(self.sets, parts, strict=True)], dim=1)
+
+    def violation(self, M: Tensor) -> float:
+        parts = M.split(self.widths, dim=1)
+        return max(set_.violation(part) for set_, part in zip(self.sets, parts, strict=True))

@@ -1,0 +1,88 @@
+"""What a run leaves behind: the blocks, how it ended, and what happened on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tikhonet.objective import Blocks, Problem, Stationarity, Terms
+from tikhonet.samples import Samples
+from tikhonet.schedules import Schedule
+
+
+class Status(Enum):
+    """How a run ended: a sentence, and the remedy where one is needed."""
+
+    STATIONARY = "The projected gradient is below the tolerance: a stationary point of the objective."
+    SCHEDULE_EXHAUSTED = (
+        "The steps theta_t have run out before a stationary point was reached: the iterates stand still "
+        "without being optimal. Use the Proximal schedule, or a theta_t that is not summable."
+    )
+    MAX_ITER = (
+        "The iterations allowed were used up before a stationary point was reached. "
+        "Raise max_iter, or continue with start=result.blocks."
+    )
+    NONFINITE = (
+        "A block step gave NaN or infinity; the blocks before it are returned. "
+        "Scale the data to unit size, raise the ridges or the proximal weight, or use float64."
+    )
+
+
+@dataclass(frozen=True)
+class BlockStep:
+    """One block step: the objective after it, how far it went, and what it was worth."""
+
+    iteration: int
+    block: str
+    terms: Terms
+    decrease: float
+    promised: float = 0.0
+    """What the theory says that it lowers f by at least, `slack` less because it is solved inexactly."""
+    slack: float = 0.0
+    distance: float = 0.0
+    residual: float = 0.0
+    """The sub-problem's float64 optimality residual, and the same relative to its gradient at zero."""
+    relative: float = 0.0
+    inner_steps: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class History:
+    """The start, every block step, and the stationarity where it was measured."""
+
+    start: Terms
+    tolerance: float
+    """The stationarity residual below which a run counts as stationary."""
+    steps: list[BlockStep] = field(default_factory=list)
+    stationarity: dict[int, Stationarity] = field(default_factory=dict)
+
+    @property
+    def iterations(self) -> int:
+        return self.steps[-1].iteration if self.steps else 0
+
+    @property
+    def seconds(self) -> float:
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def objective(self) -> list[float]:
+        """F at the start and after every iteration."""
+        last = {step.iteration: step.terms.total for step in self.steps}
+        return [self.start.total, *last.values()]
+
+
+@dataclass(frozen=True)
+class Result:
+    problem: Problem
+    samples: Samples = field(repr=False)
+    schedule: Schedule
+    blocks: Blocks = field(repr=False)
+    status: Status
+    history: History = field(repr=False)
+    detail: str = ""
+    """Where a NONFINITE run broke: block, layer and iteration."""
+
+    @property
+    def message(self) -> str:
+        return f"{self.status.value} ({self.detail})" if self.detail else self.status.value
