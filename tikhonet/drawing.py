@@ -40,9 +40,11 @@ def draw_network(network: Network, ax: Axes | None = None) -> Axes:
             },
         )
         label = f"W[{n},{m}]" if learned else "id"
-        # arc3 puts its control point rad * length from the chord, and the curve reaches half of that.
-        height = 0.12 if span == 1 else 0.19 * span + 0.1
-        ax.text((place[n] + place[m]) / 2, height, label, ha="center", fontsize=8)
+        # arc3 puts its control point rad * length from the chord, and the curve reaches half of that
+        # (in units of the screen: hence the equal aspect below). The label sits on its own arrow.
+        height = 0 if span == 1 else 0.19 * span
+        patch = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"}
+        ax.text((place[n] + place[m]) / 2, height, label, ha="center", va="center", fontsize=8, bbox=patch)
     for layer, x in place.items():
         text = f"$u_{{{layer}}}$\n{network.widths[layer]}" if layer else f"$x$\n{network.widths[0]}"
         box = {"boxstyle": "round,pad=0.45", "facecolor": "white", "edgecolor": "black"}
@@ -50,5 +52,6 @@ def draw_network(network: Network, ax: Axes | None = None) -> Axes:
     reach = max((place[n] - place[m] for n, m in network.edges if m != BIAS), default=1)
     ax.set_xlim(-0.5, len(order) - 0.5)
     ax.set_ylim(-0.6, max(0.6, 0.19 * reach + 0.4))
+    ax.set_aspect("equal")
     ax.set_axis_off()
     return ax

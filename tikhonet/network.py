@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from numbers import Integral
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -39,12 +40,12 @@ class Network:
         edges: Mapping[Edge, Kind],
         bias: bool | Iterable[int] = False,
     ) -> None:
-        self.widths = tuple(int(width) for width in widths)
-        if len(self.widths) < 2:
+        if len(widths) < 2:
             raise ValueError(f"widths must hold the input's width and at least one hidden layer's, got {list(widths)}")
-        for layer, width in enumerate(self.widths):
-            if width < 1 or width != widths[layer]:
-                raise ValueError(f"the width of layer {layer} must be an integer of at least 1, got {widths[layer]}")
+        for layer, width in enumerate(widths):
+            if not isinstance(width, Integral) or width < 1:
+                raise ValueError(f"the width of layer {layer} must be an integer of at least 1, got {width!r}")
+        self.widths = tuple(int(width) for width in widths)
         biased = range(1, self.depth + 1) if bias is True else () if bias is False else bias
         everything: dict[Edge, Kind] = {(n, BIAS): "learned" for n in biased}
         self.edges: dict[Edge, Kind] = dict(sorted((everything | dict(edges)).items()))
@@ -200,6 +201,8 @@ class Network:
         kind = self.edges[edge]
         if kind not in ("learned", "identity"):
             raise ValueError(f"edge ({n}, {m}) must be 'learned' or 'identity', got {kind!r}")
+        if kind == "identity" and m == BIAS:
+            raise ValueError(f"edge ({n}, {m}) from the constant must be 'learned', a bias")
         if kind == "identity" and self.width(n) != self.width(m):
             raise ValueError(
                 f"identity edge ({n}, {m}) joins unequal widths: layer {n} has {self.width(n)}, "

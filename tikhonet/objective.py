@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -74,7 +75,9 @@ class Problem:
 
     def __post_init__(self) -> None:
         depth = self.network.depth
-        gamma = [self.gamma] * depth if isinstance(self.gamma, (int, float)) else list(self.gamma)
+        gamma = [self.gamma] * depth if isinstance(self.gamma, (int, float, Real)) else list(self.gamma)
+        if isinstance(self.gamma, Mapping):
+            raise ValueError("gamma must be a number or a sequence, one per hidden layer in order, got a mapping")
         if len(gamma) != depth:
             raise ValueError(
                 f"gamma must hold one positive number per hidden layer ({depth}), got {len(gamma)}; "
@@ -97,7 +100,7 @@ class Problem:
             self.edge_set(edge).check(self.network.shape(edge), f"W[{edge[0]}, {edge[1]}]")
 
     def gamma_of(self, n: int) -> float:
-        return float(self.gamma if isinstance(self.gamma, (int, float)) else self.gamma[n - 1])
+        return float(self.gamma if isinstance(self.gamma, (int, float, Real)) else self.gamma[n - 1])
 
     def edge_set(self, edge: Edge) -> ConvexSet:
         if isinstance(self.W_set, Mapping):

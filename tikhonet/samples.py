@@ -40,7 +40,7 @@ class Samples:
     weight: Tensor | None = None
     chunk_rows: int = 2048
     reduce: Reduce = keep
-    _constants: dict[Hashable, Tensor] = field(default_factory=dict, repr=False, compare=False)
+    _constants: dict[Hashable, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.chunk_rows < 1:
@@ -49,18 +49,16 @@ class Samples:
             raise ValueError(f"X must have shape (samples, inputs), neither 0, got {tuple(self.X.shape)}")
         if not self.X.is_floating_point():
             raise ValueError(f"X must be of a floating-point type, got {self.X.dtype}; use X.float()")
-        if len(self.targets) != len(self.X):
-            raise ValueError(f"targets must have one row per sample ({len(self.X)}), got {len(self.targets)}")
+        if self.targets.shape[:1] != self.X.shape[:1]:
+            got = len(self.targets) if self.targets.ndim else "a single number"
+            raise ValueError(f"targets must have one row per sample ({len(self.X)}), got {got}")
+        if self.weight is not None and self.weight.shape != (len(self.X),):
+            raise ValueError(f"weight must hold one number per sample ({len(self.X)},), got {tuple(self.weight.shape)}")
         for name, values in (("X", self.X), ("targets", self.targets), ("weight", self.weight)):
             if values is not None:
                 self._check_values(name, values)
-        if self.weight is not None:
-            if self.weight.shape != (len(self.X),):
-                raise ValueError(
-                    f"weight must hold one number per sample ({len(self.X)},), got {tuple(self.weight.shape)}"
-                )
-            if bool((self.weight < 0).any()) or not bool((self.weight > 0).any()):
-                raise ValueError("weight must be non-negative and not all zero")
+        if self.weight is not None and (bool((self.weight < 0).any()) or not bool((self.weight > 0).any())):
+            raise ValueError("weight must be non-negative and not all zero")
 
     def __len__(self) -> int:
         return len(self.X)
@@ -74,7 +72,7 @@ class Samples:
         total: Tensor | None = None
         for rows in self.chunks():
             part = term(rows).double()
-            total = part if total is None else total.add_(part)
+            total = part if total is None else total + part
         assert total is not None
         return self.reduce(total)
 

@@ -132,6 +132,7 @@ class BlockDescent:
         self.schedule.check(self.max_iter)
         blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
         check_blocks(problem, blocks, samples)
+        blocks = replace(blocks, U=blocks.U | problem.network.layers(X))
         return _Run(self, problem, samples, blocks).go(watch)
 
 
@@ -143,18 +144,17 @@ class _Run:
         self.terms = problem.objective(blocks, samples)
         first = problem.stationarity(blocks, samples)
         self.history = History(self.terms, tolerance=solver.tol * max(1.0, first.total), stationarity={0: first})
-        self.momentum = 0.5
+        self.last, self.momentum = blocks, 0.5
 
     def go(self, watch: Callable[[History], None] | None) -> Result:
         status, detail = None, ""
         for t in range(1, self.solver.max_iter + 1):
-            before = self.blocks
             detail = self.iterate(t)
             if detail:
                 status = Status.NONFINITE
             else:
                 if self.solver.extrapolate:
-                    self.extrapolate(t, before)
+                    self.extrapolate(t)
                 status = self.check(t)
             if watch:
                 watch(self.history)
@@ -206,24 +206,23 @@ class _Run:
 
         return math.sqrt(self.samples.weighted_sum(moved))
 
-    def extrapolate(self, t: int, before: Blocks) -> None:
-        """Go on along the whole iteration's change; kept only if f falls."""
-        clock, omega = time.perf_counter(), 1 + self.momentum
+    def extrapolate(self, t: int) -> None:
+        """Go on along the change from the last iteration's result to this one's; kept only if f falls."""
+        clock, here, there = time.perf_counter(), self.blocks, self.last
+        self.last, longer = here, 1 + self.momentum
         blocks = Blocks(
-            before.U
-            | {n: torch.lerp(before.U[n], self.blocks.U[n], omega).relu_() for n in self.problem.network.hidden},
-            self.problem.V_set.project(torch.lerp(before.V, self.blocks.V, omega)),
-            relax_weights(self.problem, before.W, self.blocks.W, omega),
+            here.U | {n: torch.lerp(there.U[n], here.U[n], longer).relu_() for n in self.problem.network.hidden},
+            self.problem.V_set.project(torch.lerp(there.V, here.V, longer)),
+            relax_weights(self.problem, there.W, here.W, longer),
         )
         terms = self.problem.objective(blocks, self.samples)
         accepted = terms.total < self.terms.total
         self.momentum *= 1.5 if accepted else 0.5
-        kept = terms if accepted else self.terms
-        self.history.steps.append(
-            BlockStep(t, "extrapolation", kept, self.terms.total - kept.total, seconds=time.perf_counter() - clock)
-        )
+        decrease = self.terms.total - terms.total if accepted else 0.0
         if accepted:
             self.blocks, self.terms = blocks, terms
+        seconds = time.perf_counter() - clock
+        self.history.steps.append(BlockStep(t, "extrapolation", self.terms, decrease, seconds=seconds))
 
     def check(self, t: int) -> Status | None:
         """How the run ends here, if it does."""

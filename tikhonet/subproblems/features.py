@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tikhonet.lifts import Tikhonov
 from tikhonet.losses import Squared
-from tikhonet.network import Layers, Weights
+from tikhonet.network import BIAS, Layers, Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.samples import Samples, rows_of
 from tikhonet.subproblems.convex import ProjectedStep, Solution, accelerate, largest_eigenvalue
@@ -90,15 +90,14 @@ def curvature(problem: Problem, group: tuple[int, ...], V: Tensor, W: Weights, r
     layer's curvature (that of V) may be far from the others'. Returns it with the ratio of rho to it.
     """
     network = problem.network
-    quadratic = replace(problem, lift=Tikhonov(), loss=Squared(), V_set=problem.V_set)
-    zeros = {m: V.new_zeros(min(8, sum(network.widths)), network.width(m)) for m in (*network.hidden, 0, -1)}
+    quadratic, given = replace(problem, lift=Tikhonov(), loss=Squared()), (BIAS, 0, *network.hidden)
 
     def norm(layers: tuple[int, ...], scale: Tensor) -> float:
         model = FeatureModel(quadratic, layers, problem.loss.curvature**0.5 * V, W, rho)
         width = sum(model.widths)
 
         def product(block: Tensor) -> Tensor:
-            model.load(rows_of(zeros, slice(len(block))), V.new_zeros(len(block), len(V)))
+            model.load({m: V.new_zeros(len(block), network.width(m)) for m in given}, V.new_zeros(len(block), len(V)))
             return model.gradient(block / scale) / scale
 
         return largest_eigenvalue(product, width, V)

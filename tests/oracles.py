@@ -1,0 +1,220 @@
+"""Slow references: every sub-problem as it is written, handed to cvxpy.
+
+Losses, lifts and sets are written out once more and none of the package's own formulas are called, so
+that a mistake in the package cannot hide in its own reference. A `Program` gives the least value with a
+minimiser, and the value, gradient and projected gradient at any other point.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from scipy.sparse import issparse
+from torch import Tensor
+
+from tikhonet import (
+    Blocks,
+    Box,
+    ConvexSet,
+    Everything,
+    Fenchel,
+    FrobeniusBall,
+    Huber,
+    Lift,
+    Loss,
+    NonNegative,
+    Problem,
+    RowL1Ball,
+    RowL2Ball,
+    Samples,
+    Softmax,
+    Squared,
+    SquaredHinge,
+    Tikhonov,
+)
+
+Array = np.ndarray
+Point = dict[Hashable, Array]
+Expression = Any
+"""A cvxpy expression or an array: the formulas read the same for both."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Minimise the objective over the variables, each a matrix in its set."""
+
+    objective: cp.Expression
+    variables: dict[Hashable, cp.Variable]
+    sets: dict[Hashable, ConvexSet]
+
+    def minimum(self) -> tuple[Point, float]:
+        """A minimiser and the least value."""
+        first = _solve(self.objective, [c for key, x in self.variables.items() for c in inside(self.sets[key], x)])
+        # Where x >= 0 is active with multiplier zero, an interior point method stays sqrt(gap) away from it;
+        # so such entries are set to zero and the rest is solved again.
+        constraints = []
+        for key, x in self.variables.items():
+            zero = x.value < 1e-5
+            if isinstance(self.sets[key], NonNegative) and zero.any():
+                constraints += [x[zero] == 0, *([x[~zero] >= 0] if not zero.all() else [])]
+            else:
+                constraints += inside(self.sets[key], x)
+        value = _solve(self.objective, constraints)
+        assert value <= first + 1e-9
+        return {key: x.value for key, x in self.variables.items()}, value
+
+    def value(self, point: Mapping[Any, Tensor]) -> float:
+        self._put(point)
+        return float(self.objective.value)
+
+    def gradient(self, point: Mapping[Any, Tensor]) -> Point:
+        self._put(point)
+        gradients = {key: self.objective.grad[x] for key, x in self.variables.items()}
+        dense = {key: grad.toarray() if issparse(grad) else np.asarray(grad) for key, grad in gradients.items()}
+        return {key: grad.reshape(self.variables[key].shape, order="F") for key, grad in dense.items()}
+
+    def residual(self, point: Mapping[Any, Tensor]) -> float:
+        """|x - Proj(x - gradient)| over all variables."""
+        gradient = self.gradient(point)
+        moves = [
+            point[key].double().numpy() - project(self.sets[key], point[key].double().numpy() - gradient[key])
+            for key in self.variables
+        ]
+        return float(np.sqrt(sum(np.square(move).sum() for move in moves)))
+
+    def _put(self, point: Mapping[Any, Tensor]) -> None:
+        for key, x in self.variables.items():
+            x.value = point[key].double().numpy()
+
+
+def quadratic(H: Tensor, linear: Tensor, set_: ConvexSet) -> Program:
+    """1/2 <M H, M> - <linear, M>,  H shared by all rows of M."""
+    M = cp.Variable(tuple(linear.shape))
+    values, vectors = np.linalg.eigh(H.numpy())
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    return Program(0.5 * cp.sum_squares(M @ root) - cp.sum(cp.multiply(linear.numpy(), M)), {"M": M}, {"M": set_})
+
+
+def features(problem: Problem, blocks: Blocks, samples: Samples, rho: float, group: tuple[int, ...]) -> Program:
+    """The u-step over a group of layers, all samples at once."""
+    old, W, weight = _arrays(blocks.U), _arrays(blocks.W), _weight(samples)
+    u = {n: cp.Variable(old[n].shape) for n in group}
+    U = old | u
+    scores = U[problem.network.depth] @ blocks.V.double().numpy().T
+    objective = weight @ loss_rows(problem.loss, samples.targets.double().numpy(), scores)
+    for n in problem.network.hidden:
+        objective += problem.gamma_of(n) * weight @ lift_rows(problem.lift, U[n], pre_activation(problem, n, U, W))
+    for n in group:
+        objective += rho / 2 * weight @ cp.sum(cp.square(u[n] - old[n]), axis=1)
+    return Program(objective, u, dict.fromkeys(group, NonNegative()))
+
+
+def classifier(problem: Problem, blocks: Blocks, samples: Samples, rho: float) -> Program:
+    """The V-step."""
+    V = cp.Variable(tuple(blocks.V.shape))
+    scores = blocks.U[problem.network.depth].double().numpy() @ V.T
+    objective = _weight(samples) @ loss_rows(problem.loss, samples.targets.double().numpy(), scores)
+    objective += problem.ridge_V / 2 * cp.sum_squares(V) + rho / 2 * cp.sum_squares(V - blocks.V.double().numpy())
+    return Program(objective, {"V": V}, {"V": problem.V_set})
+
+
+def weights(problem: Problem, blocks: Blocks, samples: Samples, rho: float) -> Program:
+    """The W-step over all layers at once; biases are free of set and ridge."""
+    U, old, weight = _arrays(blocks.U), _arrays(blocks.W), _weight(samples)
+    W = {edge: cp.Variable(matrix.shape) for edge, matrix in old.items()}
+    objective = cp.Constant(0.0)
+    for n in problem.network.hidden:
+        Z = pre_activation(problem, n, U, W)
+        objective += problem.gamma_of(n) * weight @ lift_rows(problem.lift, U[n], Z)
+    for (n, m), matrix in W.items():
+        ridge = problem.ridge_W if m >= 0 else 0.0
+        objective += ridge / 2 * cp.sum_squares(matrix) + rho / 2 * cp.sum_squares(matrix - old[n, m])
+    return Program(objective, W, {(n, m): problem.W_set if m >= 0 else Everything() for n, m in W})
+
+
+def inside(set_: ConvexSet, M: cp.Variable) -> list[cp.Constraint]:
+    match set_:
+        case Everything():
+            return []
+        case NonNegative():
+            return [M >= 0]
+        case Box(lower, upper):
+            return [lower <= M, upper >= M]
+        case FrobeniusBall(radius):
+            return [cp.norm(M, "fro") <= radius]
+        case RowL2Ball(radius):
+            return [cp.norm(M, 2, axis=1) <= radius]
+        case RowL1Ball(radius):
+            return [cp.norm(M, 1, axis=1) <= radius]
+    raise NotImplementedError(f"no oracle for {set_}")
+
+
+def exactness(set_: ConvexSet) -> float:
+    """How far the oracle's own minimiser may be off: second-order cones leave it less exact than its value."""
+    return 1e-5 if isinstance(set_, (FrobeniusBall, RowL2Ball)) else 1e-6
+
+
+def project(set_: ConvexSet, M: Array) -> Array:
+    """The nearest point of the set."""
+    if isinstance(set_, (Everything, NonNegative)):
+        return M if isinstance(set_, Everything) else np.maximum(M, 0)
+    P = cp.Variable(M.shape)
+    _solve(cp.sum_squares(P - M), inside(set_, P))
+    return P.value
+
+
+def loss_rows(loss: Loss, T: Array, S: Expression) -> cp.Expression:
+    """The loss of each sample."""
+    match loss:
+        case Squared():
+            return 0.5 * cp.sum(cp.square(S - T), axis=1)
+        case Huber(delta):
+            return 0.5 * cp.sum(cp.huber(S - T, delta), axis=1)
+        case Softmax():
+            return cp.log_sum_exp(S, axis=1) - cp.sum(cp.multiply(T, S), axis=1)
+        case SquaredHinge():
+            return cp.sum(cp.square(cp.pos(1 - cp.multiply(T, S))), axis=1)
+    raise NotImplementedError(f"no oracle for {loss}")
+
+
+def lift_rows(lift: Lift, U: Expression, Z: Expression) -> cp.Expression:
+    """D(u, z) of each sample."""
+    match lift:
+        case Tikhonov():
+            return 0.5 * cp.sum(cp.square(U - Z), axis=1)
+        case Fenchel():
+            squares = 0.5 * cp.sum(cp.square(U), axis=1) + 0.5 * cp.sum(cp.square(cp.pos(Z)), axis=1)
+            return squares - cp.sum(cp.multiply(U, Z), axis=1)
+    raise NotImplementedError(f"no oracle for {lift}")
+
+
+def pre_activation(problem: Problem, n: int, U: Mapping[int, Expression], W: Mapping[Any, Expression]) -> Expression:
+    """z_n of Eq. 1, one row per sample."""
+    edges = [(m, kind) for (k, m), kind in problem.network.edges.items() if k == n]
+    return sum(U[m] if kind == "identity" else U[m] @ W[n, m].T for m, kind in edges)
+
+
+def _solve(objective: cp.Expression, constraints: list[cp.Constraint]) -> float:
+    """The least value, as exactly as the solver can; the variables keep the minimiser."""
+    program = cp.Problem(cp.Minimize(objective), constraints)
+    for tol in (1e-12, 1e-11, 1e-10, 1e-9, 1e-8):
+        with warnings.catch_warnings(), contextlib.suppress(cp.SolverError):
+            warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+            program.solve(solver=cp.CLARABEL, tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
+            if program.status == cp.OPTIMAL:
+                return float(program.value)
+    raise AssertionError(f"the oracle itself ended as {program.status}")
+
+
+def _arrays(tensors: Mapping[Any, Tensor]) -> dict[Any, Array]:
+    return {key: tensor.double().numpy() for key, tensor in tensors.items()}
+
+
+def _weight(samples: Samples) -> Array:
+    return np.ones(len(samples)) if samples.weight is None else samples.weight.double().numpy()
