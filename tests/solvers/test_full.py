@@ -226,7 +226,7 @@ def test_blocks_come_in_the_order_of_alg_1():
     problem = small()[0]
     samples = make_samples(problem, 0, rows=6)
     blocks = initial_blocks(problem, samples)
-    labels = [move.label for move in block_steps(problem, blocks, samples, 0.5, 0.25, 1e-3)]
+    labels = [move.label for move in block_steps(problem, blocks, samples, 0.5, 0.25, 1e-3, {})]
     assert labels == ["U", "V", "W"]
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tests import oracles
 from tests.strategies import SETS, normal, seeds
-from tikhonet import Box, ConvexSet, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
+from tikhonet import ConvexSet, Everything, NonNegative
 from tikhonet.subproblems.convex import (
     ModelStep,
     ProjectedStep,
@@ -48,7 +48,8 @@ def test_minimiser_over_every_set_agrees_with_cvxpy(set_, rows, width, seed):
     found = minimise_quadratic(H, linear, set_, normal(rows, width, seed=seed + 2), tol=1e-11, max_iter=20000)
     expected, least = oracles.quadratic(H, linear, set_).minimum()
     np.testing.assert_allclose(found.point, expected["M"], atol=oracles.exactness(set_))
-    assert value(H, linear, found.point) == pytest.approx(least, abs=1e-8)
+    assert value(H, linear, found.point) == pytest.approx(least, abs=1e-7)
+    assert residual(H, linear, set_, found.point) <= 1e-9 * found.scale
     assert set_.contains(found.point)
 
 
@@ -99,7 +100,7 @@ def test_where_the_hessian_is_singular_the_least_value_over_a_set_is_reached(set
     A = normal(width - 1, width, seed=seed)
     H, linear = A.T @ A, normal(rows, width - 1, seed=seed + 1) @ A
     found = minimise_quadratic(H, linear, set_, normal(rows, width, seed=seed + 2), tol=1e-10, max_iter=20000)
-    assert value(H, linear, found.point) == pytest.approx(oracles.quadratic(H, linear, set_).minimum()[1], abs=1e-8)
+    assert value(H, linear, found.point) == pytest.approx(oracles.quadratic(H, linear, set_).minimum()[1], abs=1e-7)
 
 
 @given(rows=st.integers(1, 20), width=widths, seed=seeds)
@@ -180,7 +181,7 @@ def test_one_model_step_minimises_a_quadratic(set_):
 def test_the_largest_eigenvalue_is_not_below_the_truth_and_within_two_percent(width, rank, seed):
     H = hessian(width, seed, rank)
     true = float(torch.linalg.eigvalsh(H)[-1])
-    assert true <= largest_eigenvalue(lambda block: block @ H, width, H) <= 1.02 * true
+    assert (1 - 1e-13) * true <= largest_eigenvalue(lambda block: block @ H, width, H) <= 1.02 * true
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -196,7 +197,7 @@ def test_the_largest_eigenvalue_of_zero_is_zero():
     assert largest_eigenvalue(lambda block: block @ H, 3, H) == 0
 
 
-@pytest.mark.parametrize("set_", [Everything(), NonNegative(), Box(-1.0, 1.0), RowL1Ball(), RowL2Ball(), FrobeniusBall()])
+@pytest.mark.parametrize("set_", SETS, ids=str)
 @pytest.mark.parametrize("where", ["H", "linear", "start"])
 def test_a_nan_ends_the_steps_and_shows_in_the_residual(set_, where):
     given = {"H": hessian(3, 1), "linear": normal(2, 3, seed=2), "start": torch.zeros(2, 3, dtype=torch.float64)}

@@ -52,12 +52,13 @@ class Move:
 
 
 def block_steps(
-    problem: Problem, blocks: Blocks, samples: Samples, theta: float, rho: float, tol: float
+    problem: Problem, blocks: Blocks, samples: Samples, theta: float, rho: float, tol: float, guess: Layers
 ) -> Iterator[Move]:
-    """One iteration of Alg. 1, a sub-problem at a time."""
+    """One iteration of Alg. 1, a sub-problem at a time; `guess` holds the last U_star, if any."""
     hidden = problem.network.hidden
     for group in problem.feature_groups():
-        U_star = update_features(problem, blocks, samples, rho, group, tol=tol)
+        start = {n: guess[n] for n in group if n in guess}
+        U_star = update_features(problem, blocks, samples, rho, group, start=start, tol=tol)
         blocks = replace(blocks, U=relax_layers(blocks.U, U_star.point, theta))
         yield Move("U", group, U_star, blocks)
     V_star = update_classifier(problem, blocks, samples, rho, tol=tol)
@@ -69,8 +70,7 @@ def block_steps(
 
 
 def relax_layers(U: Layers, U_star: Layers, theta: float) -> Layers:
-    """U + theta (u* - u), in the buffers of u*."""
-    return U | {n: torch.lerp(U[n], star, theta, out=star) for n, star in U_star.items()}
+    return U | {n: star if theta == 1 else torch.lerp(U[n], star, theta) for n, star in U_star.items()}
 
 
 def relax_weights(problem: Problem, W: Weights, W_star: Weights, theta: float) -> Weights:
@@ -145,6 +145,7 @@ class _Run:
         first = problem.stationarity(blocks, samples)
         self.history = History(self.terms, tolerance=solver.tol * max(1.0, first.total), stationarity={0: first})
         self.last, self.momentum = blocks, 0.5
+        self.guess: Layers = {}
 
     def go(self, watch: Callable[[History], None] | None) -> Result:
         status, detail = None, ""
@@ -167,7 +168,8 @@ class _Run:
         """Iteration t; returns where it broke, if a number was not finite."""
         schedule, clock = self.solver.schedule, time.perf_counter()
         theta, rho = schedule.theta(t), schedule.rho(t)
-        for move in block_steps(self.problem, self.blocks, self.samples, theta, rho, self.solver.inner_tol):
+        tol, guess = self.solver.inner_tol, self.guess
+        for move in block_steps(self.problem, self.blocks, self.samples, theta, rho, tol, guess):
             distance = self.distance(move)
             terms = self.problem.update_terms(self.terms, move.blocks, self.samples, move.block, move.layers)
             if not math.isfinite(move.solution.residual + distance + terms.total):
@@ -190,6 +192,9 @@ class _Run:
                 )
             )
             self.blocks, self.terms, clock = move.blocks, terms, now
+            if move.block == "U" and theta < 1:
+                # With short steps the next minimiser is far nearer to this one than to U.
+                self.guess |= solution.point
         return ""
 
     def distance(self, move: Move) -> float:

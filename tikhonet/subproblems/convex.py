@@ -84,12 +84,13 @@ def accelerate(
     scale: float,
     tol: float,
     max_iter: int,
+    tighten: float = 0.1,
     convexity: float = 0.0,
     check_every: int = 4,
 ) -> tuple[Tensor, int]:
     """Accelerated steps from `start` until the residual is small; returns the point and the count.
 
-    Small means at most `tol * scale`, and a tenth of the start's own residual: so outer iterations
+    Small means at most `tol * scale`, and `tighten` times the start's own residual: so outer iterations
     that approach a stationary point get ever more exact sub-problems. `convexity` is the ratio of
     strong convexity to L, which caps the momentum. `gradient` may return the same buffer each time.
     """
@@ -103,7 +104,7 @@ def accelerate(
             change = y.sub_(x_next)  # y is overwritten below
             size = step.size(change)
             if count == 1:
-                target = max(min(target, 0.1 * size), rounding)
+                target = max(min(target, tighten * size), rounding)
             if not size > target:  # also ends on NaN, which the residual reports
                 return x_next, count
             if float((change * (x_next - x)).sum()) > 0:

@@ -116,10 +116,14 @@ def update_features(
     rho: float,
     group: tuple[int, ...],
     *,
+    start: Layers | None = None,
     tol: float = 1e-3,
     max_iter: int = 1000,
 ) -> Solution:
-    """The minimisers U_star of the group's layers, for all samples chunk by chunk, from the current U."""
+    """The minimisers U_star of the group's layers, for all samples chunk by chunk.
+
+    `start` is a guess, such as the last iteration's U_star; without one they start from the current U.
+    """
     V, W = blocks.V, blocks.W
     diagonal, convexity = curvature(problem, group, V, W, rho)
     step = ProjectedStep(diagonal, lambda u: u.clamp_(min=0))
@@ -130,10 +134,17 @@ def update_features(
 
     def solve(rows: slice) -> Tensor:
         nonlocal most
-        start = model.load(rows_of(blocks.U, rows), samples.targets[rows])
-        scale = model.gradient(torch.zeros_like(start)).norm()
+        u = model.load(rows_of(blocks.U, rows), samples.targets[rows])
+        scale = model.gradient(torch.zeros_like(u)).norm()
         u, steps = accelerate(
-            model.gradient, step, start, scale=float(scale), tol=tol, max_iter=max_iter, convexity=convexity
+            model.gradient,
+            step,
+            torch.cat([start[n][rows] for n in group], dim=1) if start else u,
+            scale=float(scale),
+            tol=tol,
+            tighten=1.0 if start else 0.1,
+            max_iter=max_iter,
+            convexity=convexity,
         )
         for n, part in model.split(u).items():
             U_star[n][rows] = part

@@ -1,0 +1,108 @@
+"""Full-batch iterations of the paper's 3 x 784 network on all of MNIST (gamma = 0.1).
+
+For each solver: seconds per iteration, the products that it needs, and the share of this machine's own
+matrix-product rate (measured before and after, in the same run) that the whole iteration reaches: all
+steps, float64 residuals and objective values included. A product is samples x 784 x 784; those in float64
+are counted at the float64 rate.
+
+Usage: python benchmarks/full_batch.py [--data DIR] [--samples N] [--iterations N]
+with DIR (or the environment variable TIKHONET_DATA) holding mnist/train-images-idx3-ubyte.gz; without
+it the images are random numbers of the same shape and density.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import resource
+from collections import Counter
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from machine import describe, product_seconds
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tikhonet import BlockDescent, Network, Power, Problem, Proximal
+
+WIDTH = 784
+SOLVERS = {"Alg. 1, theta = 1/t^2": Power(2), "proximal, weight 1": Proximal(1.0)}
+
+
+class CountProducts(TorchDispatchMode):
+    """Counts the multiplications of all matrix products that pass, by type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.multiplications: Counter[torch.dtype] = Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.addmm_):
+            A, B = args[-2:]
+            self.multiplications[A.dtype] += A.shape[0] * A.shape[1] * B.shape[1]
+        return function(*args, **(kwargs or {}))
+
+
+def load(folder: str | None, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
+    path = Path(folder or "", "mnist")
+    if folder and path.is_dir():
+        images = gzip.decompress((path / "train-images-idx3-ubyte.gz").read_bytes())
+        labels = gzip.decompress((path / "train-labels-idx1-ubyte.gz").read_bytes())
+        X = np.frombuffer(images, np.uint8, samples * WIDTH, offset=16).reshape(-1, WIDTH)
+        return torch.tensor(X).float().div_(255), torch.tensor(
+            np.frombuffer(labels, np.uint8, samples, offset=8)
+        ).long()
+    print("no MNIST at --data or TIKHONET_DATA: random images instead")
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(samples, WIDTH, generator=generator)
+    return (X * (X > 0.8)).clone(), torch.randint(0, 10, (samples,), generator=generator)
+
+
+def main(data: str | None, samples: int, iterations: int) -> None:
+    X, y = load(data, samples)
+    problem = Problem(Network.paper(WIDTH), gamma=0.1)
+    targets = problem.loss.encode(y, 10)
+    print(f"{describe()}; {samples} images")
+    for name, schedule in SOLVERS.items():
+        solver = BlockDescent(schedule, iterations, check_every=iterations + 1)
+        seconds = {
+            dtype: median(product_seconds(4096, WIDTH, dtype) for _ in range(3)) * samples / 4096
+            for dtype in (torch.float32, torch.float64)
+        }
+        counts: list[Counter[torch.dtype]] = []
+        with CountProducts() as counter:
+
+            def watch(history, counts=counts, counter=counter):
+                counts.append(counter.multiplications.copy())
+
+            # The start (its objective and stationarity) is counted with iteration 0, not timed with 1.
+            result = solver.run(problem, X, targets, watch=watch)
+        steps = result.history.steps
+        for t in range(1, iterations + 1):
+            mine = [step for step in steps if step.iteration == t]
+            spent = sum(step.seconds for step in mine)
+            used = {dtype: counts[t - 1][dtype] - (counts[t - 2][dtype] if t > 1 else 0) for dtype in seconds}
+            products = {dtype: count / (samples * WIDTH * WIDTH) for dtype, count in used.items()}
+            ideal = sum(products[dtype] * seconds[dtype] for dtype in seconds)
+            print(
+                f"{name:22} t = {t}: {spent:6.1f} s, {products[torch.float32]:5.1f} products in float32 and "
+                f"{products[torch.float64]:4.1f} in float64, share of the product rate {100 * ideal / spent:3.0f}%, "
+                f"u-step KKT {mine[0].relative:.1e} ({mine[0].inner_steps} steps), f {mine[-1].terms.total:.6g}"
+            )
+        rate = 2e-9 * samples * WIDTH * WIDTH
+        print(
+            f"product rate {rate / seconds[torch.float32]:.0f} Gflop/s in float32, {rate / seconds[torch.float64]:.0f} "
+            f"in float64; after the run {rate / (product_seconds(4096, WIDTH) * samples / 4096):.0f}"
+        )
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default=os.environ.get("TIKHONET_DATA"))
+    parser.add_argument("--samples", type=int, default=60000)
+    parser.add_argument("--iterations", type=int, default=3)
+    arguments = parser.parse_args()
+    main(arguments.data, arguments.samples, arguments.iterations)

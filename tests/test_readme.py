@@ -1,0 +1,64 @@
+"""The README's commands, paths and example are true."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.S)
+
+
+def test_the_readme_opens_with_the_two_set_up_commands():
+    first = blocks("")[0].splitlines()
+    assert [line.split("#")[0].strip() for line in first] == ["make demo", "make test"]
+
+
+def test_every_make_command_in_the_documents_is_a_target():
+    targets = set(re.findall(r"^([a-z]+):", MAKEFILE, flags=re.M))
+    for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        named = set(re.findall(r"(?:^|`)make ([a-z]+)", (ROOT / document).read_text(), flags=re.M))
+        assert named <= targets, f"{document}: {named - targets}"
+    assert {"demo", "test", "lint", "bench"} <= targets
+
+
+def test_ci_runs_the_readmes_test_command():
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_path_in_the_readme_exists():
+    tree = next(block for block in blocks("") if "tikhonet/network.py" in block)
+    paths = [line.split()[0] for line in tree.splitlines() if line.strip()]
+    paths += re.findall(r"\]\(([^)#]+)\)", README) + re.findall(r"python ([\w/]+\.py)", README)
+    missing = [path for path in paths if not (ROOT / path).exists()]
+    assert not missing
+
+
+def test_every_module_of_the_package_is_in_the_tree():
+    tree = next(block for block in blocks("") if "tikhonet/network.py" in block)
+    modules = {path.stem for path in (ROOT / "tikhonet").glob("*.py")} - {"__init__"}
+    assert not {name for name in modules if name not in tree}
+
+
+def test_the_readmes_example_runs(tmp_path, capsys):
+    script = tmp_path / "example.py"
+    script.write_text(blocks("python")[0])
+    runpy.run_path(str(script))
+    printed = capsys.readouterr().out
+    assert "Certificate" in printed
+    assert "Status.SCHEDULE_EXHAUSTED" in printed
+
+
+@pytest.mark.slow
+def test_the_demo_names_a_report_that_exists(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["digits.py", "--output", str(tmp_path)])
+    runpy.run_path(str(ROOT / "examples" / "digits.py"), run_name="__main__")
+    named = re.search(r"report: (.+)", capsys.readouterr().out)[1]
+    assert "Certificate" in Path(named).read_text()
+    assert (tmp_path / "objective.png").stat().st_size > 1000
