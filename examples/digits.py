@@ -1,7 +1,9 @@
 """Train the paper's network on scikit-learn's digits by four kinds of block coordinate descent.
 
 Prints and saves a table of objective, certificate (the float64 projected gradient and the status that follows)
-and test error, the linear SVM refitted on the learned features as in Sec. 3.2. Usage: python examples/digits.py [--output DIR]
+and test error, the linear SVM refitted on the learned features as in Sec. 3.2.
+
+Usage: python examples/digits.py [--output DIR]
 """
 
 from __future__ import annotations

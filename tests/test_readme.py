@@ -12,7 +12,8 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.S)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.S | re.M)
+    return [text for name, text in found if name == language]
 
 
 def test_the_readme_opens_with_the_two_set_up_commands():

@@ -8,7 +8,7 @@ from tikhonet.objective import Blocks, Problem, Stationarity, Terms
 from tikhonet.samples import Samples
 from tikhonet.schedules import Constant, Custom, Power, Proximal, Schedule
 from tikhonet.sets import Box, ConvexSet, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
-from tikhonet.solvers import BlockDescent, History, Result, Status, initial_blocks
+from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, Training, initial_blocks
 
 __version__ = "0.1.0"
 
@@ -43,8 +43,10 @@ __all__ = [
     "SquaredHinge",
     "Stationarity",
     "Status",
+    "Stochastic",
     "Terms",
     "Tikhonov",
+    "Training",
     "certify",
     "initial_blocks",
 ]

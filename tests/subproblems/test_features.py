@@ -199,3 +199,17 @@ def test_the_tikhonov_lift_solves_all_layers_jointly():
     # minimise 1/2 (4 - b)^2 + 1/2 (a - 1)^2 + 1/2 (b - a)^2:  a = 2, b = 3
     assert point[1].item() == pytest.approx(2)
     assert point[2].item() == pytest.approx(3)
+
+
+@given(problem=problems(), seed=seeds, rho=rhos)
+def test_any_guess_leads_to_the_same_minimiser(problem, seed, rho):
+    samples = make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
+    guess = make_blocks(problem, samples, seed + 1).U
+    group = problem.feature_groups()[-1]
+    settings = {"tol": 1e-11, "max_iter": 20000}
+    plain = update_features(problem, blocks, samples, rho, group, **settings)
+    guessed = update_features(problem, blocks, samples, rho, group, start={n: guess[n] for n in group}, **settings)
+    for n in group:
+        torch.testing.assert_close(guessed.point[n], plain.point[n], atol=1e-8, rtol=0)
+    assert guessed.scale == plain.scale

@@ -1,7 +1,19 @@
 """The solvers: Alg. 1 and its convergent variants."""
 
 from tikhonet.solvers.full import BlockDescent
-from tikhonet.solvers.result import BlockStep, History, Result, Status
+from tikhonet.solvers.result import BlockStep, Epoch, History, Result, Status, Training
 from tikhonet.solvers.start import initial_blocks
+from tikhonet.solvers.stochastic import Stochastic, TrainingState
 
-__all__ = ["BlockDescent", "BlockStep", "History", "Result", "Status", "initial_blocks"]
+__all__ = [
+    "BlockDescent",
+    "BlockStep",
+    "Epoch",
+    "History",
+    "Result",
+    "Status",
+    "Stochastic",
+    "Training",
+    "TrainingState",
+    "initial_blocks",
+]

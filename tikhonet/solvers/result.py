@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from tikhonet.objective import Blocks, Problem, Stationarity, Terms
 from tikhonet.samples import Samples
@@ -26,6 +27,9 @@ class Status(Enum):
         "A block step gave NaN or infinity; the blocks before it are returned. "
         "Scale the data to unit size, raise the ridges or the proximal weight, or use float64."
     )
+    FINISHED = "The epochs asked for are done. More may help: raise epochs."
+    EARLY_STOPPED = "The validation loss stopped falling; the best epoch's network is returned."
+    INTERRUPTED = "The run was interrupted; the last finished epoch is returned. Go on with resume=training.state."
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,40 @@ class Result:
     history: History = field(repr=False)
     detail: str = ""
     """Where a NONFINITE run broke: block, layer and iteration."""
+
+    @property
+    def message(self) -> str:
+        return f"{self.status.value} ({self.detail})" if self.detail else self.status.value
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One pass of the stochastic trainer over the data."""
+
+    number: int
+    loss: float
+    """The mean training loss, each batch's before its own step."""
+    validation_loss: float
+    """The mean loss on the validation data; without any, the training loss."""
+    validation_error: float
+    """The share of validation rows whose largest score is not their target's; NaN for one output."""
+    seconds: float
+    trust: float
+    rejected: int
+
+
+@dataclass(frozen=True)
+class Training:
+    """What the stochastic trainer leaves: V and W (`blocks.U` is empty unless polished), and its epochs."""
+
+    problem: Problem
+    blocks: Blocks = field(repr=False)
+    status: Status
+    epochs: list[Epoch] = field(repr=False)
+    state: Any = field(repr=False)
+    detail: str = ""
+    polished: Result | None = field(default=None, repr=False)
+    """The full-batch run that finished it: its history says what it cost and what it changed."""
 
     @property
     def message(self) -> str:

@@ -1,0 +1,5 @@
+"""What the library is compared with: the six solvers of Sec. 3.3.1, by back-propagation."""
+
+from tikhonet.baselines.backprop import SOLVERS, Backprop
+
+__all__ = ["SOLVERS", "Backprop"]

@@ -1,0 +1,122 @@
+"""Sec. 3.3.1: the six stochastic gradient solvers that the paper compares with, on the same networks.
+
+The same `Network`, inputs, loss and initial weights as the block solvers, trained by back-propagation with
+torch.optim's fastest kernels. Dropout on the inputs and the last features is there for these solvers too, so
+that a comparison can give both sides the same regulariser.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from tikhonet.network import Weights
+from tikhonet.objective import Blocks, Problem
+from tikhonet.solvers.batches import ArrayBatches
+from tikhonet.solvers.result import Epoch, Status, Training
+
+Make = Callable[[Iterable[Tensor], float], torch.optim.Optimizer]
+
+
+def _optimizer(kind: Any, **settings: Any) -> Make:
+    return lambda parameters, rate: kind(parameters, lr=rate, **settings)
+
+
+SOLVERS: dict[str, Make] = {
+    "SGD": _optimizer(torch.optim.SGD, momentum=0.9, fused=True),
+    "Nesterov": _optimizer(torch.optim.SGD, momentum=0.9, nesterov=True, fused=True),
+    "AdaGrad": _optimizer(torch.optim.Adagrad, fused=True),
+    "AdaDelta": _optimizer(torch.optim.Adadelta, foreach=True),
+    "RMSProp": _optimizer(torch.optim.RMSprop, foreach=True),
+    "Adam": _optimizer(torch.optim.Adam, fused=True),
+}
+"""The paper's six, each with its usual settings; what is tuned is the learning rate and what `Backprop` holds."""
+
+
+@dataclass(frozen=True)
+class Backprop:
+    """Train a network by back-propagation with one of `SOLVERS`; the mean loss of a batch is minimised."""
+
+    solver: str = "Adam"
+    rate: float = 1e-3
+    epochs: int = 10
+    batch_size: int = 128
+    schedule: Literal["cosine", "constant"] = "cosine"
+    initial_scale: float = 0.5
+    drop_inputs: float = 0.0
+    drop_features: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {self.solver!r}")
+        if not 0 < self.rate < math.inf:
+            raise ValueError(f"rate must be positive and finite, got {self.rate}")
+        if self.schedule not in ("cosine", "constant"):
+            raise ValueError(f"schedule must be 'cosine' or 'constant', got {self.schedule!r}")
+
+    def run(
+        self,
+        problem: Problem,
+        X: Tensor,
+        targets: Tensor,
+        *,
+        start: Weights | None = None,
+        seed: int = 0,
+        watch: Callable[[Epoch, Blocks], None] | None = None,
+    ) -> Training:
+        """`watch` is called after every epoch with its record and the current V and W."""
+        network, generator = problem.network, torch.Generator().manual_seed(seed)
+        W = start or network.random_weights(seed, self.initial_scale, dtype=X.dtype, device=X.device)
+        W = {edge: matrix.clone().requires_grad_() for edge, matrix in W.items()}
+        last = network.widths[-1]
+        V = torch.randn(targets.shape[1], last, generator=generator, dtype=torch.float64).to(X) / last**0.5
+        parameters = [V.requires_grad_(), *W.values()]
+        optimizer = SOLVERS[self.solver](parameters, self.rate)
+        batches = ArrayBatches(X, targets, size=self.batch_size, dtype=X.dtype, device=X.device)
+        steps = self.epochs * len(batches)
+        decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps) if self.schedule == "cosine" else None
+        epochs: list[Epoch] = []
+        status = Status.FINISHED
+        torch_seed = int(torch.randint(2**31, (1,), generator=generator))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(torch_seed)
+            for number in range(1, self.epochs + 1):
+                clock, total = time.perf_counter(), X.new_zeros(())
+                for batch in batches.epoch(generator):
+                    loss = problem.loss.rows(batch.targets, self.scores(problem, batch.X, V, W)).mean()
+                    optimizer.zero_grad(set_to_none=True)
+                    loss.backward()
+                    optimizer.step()
+                    if decay:
+                        decay.step()
+                    total += loss.detach() * len(batch.X)
+                mean = float(total) / len(X)
+                epochs.append(Epoch(number, mean, mean, math.nan, time.perf_counter() - clock, 1.0, 0))
+                blocks = Blocks({}, V.detach(), {edge: matrix.detach() for edge, matrix in W.items()})
+                if watch:
+                    watch(epochs[-1], blocks)
+                if not math.isfinite(mean):
+                    status = Status.NONFINITE
+                    break
+        return Training(problem, blocks, status, epochs, None)
+
+    def scores(self, problem: Problem, X: Tensor, V: Tensor, W: Weights) -> Tensor:
+        """V u_N, differentiably."""
+        network = problem.network
+        U = network.layers(torch.dropout(X, self.drop_inputs, train=True) if self.drop_inputs else X)
+        for n in network.hidden:
+            parts = [U[m] if network.edges[n, m] == "identity" else U[m] @ W[n, m].T for m in network.sources(n)]
+            Z = parts[0]
+            for part in parts[1:]:
+                Z = Z + part
+            U[n] = Z.relu()
+        features = U[network.depth]
+        if self.drop_features:
+            features = torch.dropout(features, self.drop_features, train=True)
+        return features @ V.T
