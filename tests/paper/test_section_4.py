@@ -69,7 +69,7 @@ def test_definition_2_lipschitz_continuity_holds_for_hubers_loss_in_v():
 
 def test_definition_3_from_every_start_a_point_with_the_necessary_condition_is_reached():
     # Paper: of Alg. 1. Here: of proximal block coordinate descent, because Alg. 1 stops short (Thm. 1 below).
-    problem = Problem(Network.chain([2, 3]), gamma=1.0, ridge_V=0.5, ridge_W=0.5)
+    problem = Problem(Network.chain([2, 2]), gamma=1.0, ridge_V=0.5, ridge_W=0.5)
     samples = make_samples(problem, 0)
     for seed in range(3):
         result = BlockDescent(Proximal(0.1), max_iter=400, tol=1e-6).run(problem, samples.X, samples.targets, seed=seed)
@@ -199,7 +199,7 @@ def test_theorem_1_a_summable_theta_stops_where_it_happens_to_be():
 
 
 def test_theorem_1_on_equation_4_small_steps_are_not_stationarity():
-    problem = Problem(Network.chain([2, 3]), gamma=1.0, ridge_V=0.5, ridge_W=0.5)
+    problem = Problem(Network.chain([2, 2]), gamma=1.0, ridge_V=0.5, ridge_W=0.5)
     samples = make_samples(problem, 0)
     results = {
         schedule: BlockDescent(schedule, max_iter=400, tol=1e-6).run(problem, samples.X, samples.targets)

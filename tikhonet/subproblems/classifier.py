@@ -15,7 +15,7 @@ from tikhonet.subproblems.linear import LinearFit
 
 
 def update_classifier(
-    problem: Problem, blocks: Blocks, samples: Samples, rho: float, *, tol: float = 1e-3, max_iter: int = 500
+    problem: Problem, blocks: Blocks, samples: Samples, rho: float, *, tol: float = 1e-3, max_iter: int = 1000
 ) -> Solution:
     """The minimiser V_star: ridge regression for the squared loss, majorised steps for others."""
     features = blocks.U[problem.network.depth]
@@ -30,7 +30,7 @@ def update_classifier(
         slope=slope,
         curvature=problem.loss.curvature,
         quadratic=problem.loss.quadratic,
-        ridge=torch.full((features.shape[1],), problem.ridge_V, device=features.device),
+        ridge=torch.full((features.shape[1],), problem.ridge_V, dtype=torch.float64, device=features.device),
         set_=problem.V_set,
     )
     return fit.solve(fit.gram(), blocks.V, rho, tol=tol, max_iter=max_iter)

@@ -94,7 +94,7 @@ def accelerate(
     that approach a stationary point get ever more exact sub-problems. `convexity` is the ratio of
     strong convexity to L, which caps the momentum. `gradient` may return the same buffer each time.
     """
-    rounding = 4 * torch.finfo(start.dtype).eps * scale
+    rounding = 32 * torch.finfo(start.dtype).eps * scale
     x, y, x_next = start.clone(), start.clone(), torch.empty_like(start)
     target, momentum = tol * scale, 1.0
     cap = (1 - convexity**0.5) / (1 + convexity**0.5)
@@ -118,17 +118,23 @@ def accelerate(
 def largest_eigenvalue(product: Callable[[Tensor], Tensor], width: int, like: Tensor) -> float:
     """That of a positive semidefinite operator on rows: exact if small, else a close upper estimate.
 
-    The estimate is the largest Ritz value of a few block power steps, and 1%.
+    The estimate is the largest Ritz value of a few block power steps, and 2%.
     """
     if width <= 128:
         matrix = product(torch.eye(width, dtype=like.dtype, device=like.device)).double()
-        return max(float(torch.linalg.eigvalsh(0.5 * (matrix + matrix.T))[-1]), 0.0)
+        return _top((matrix + matrix.T) / 2)
     generator = torch.Generator().manual_seed(0)
     block = torch.randn(8, width, generator=generator, dtype=torch.float64).to(like)
     for _ in range(16):
         block = torch.linalg.qr(product(block).T)[0].T.contiguous()
-    ritz = torch.linalg.eigvalsh((block @ product(block).T).double())
-    return 1.01 * max(float(ritz[-1]), 0.0)
+    return 1.02 * _top((block @ product(block).T).double())
+
+
+def _top(matrix: Tensor) -> float:
+    """The largest eigenvalue of a small symmetric matrix, at least 0; NaN if it is not finite."""
+    if not bool(matrix.isfinite().all()):
+        return float("nan")
+    return max(float(torch.linalg.eigvalsh(matrix)[-1]), 0.0)
 
 
 def minimise_quadratic(
@@ -153,13 +159,14 @@ def minimise_quadratic(
         L = largest_eigenvalue(lambda block: block @ H, len(H), H)
         if L == 0:
             L = 1.0  # a linear function: any step length is right
-        hessian, negated = H.to(start), -linear.to(start)
+        # In units in which L is 1, so that the number of steps does not depend on the user's.
+        hessian, negated = (H / L).to(start), (-linear / L).to(start)
         buffer = torch.empty_like(start)
         point, steps = accelerate(
             lambda M: torch.addmm(negated, M, hessian, out=buffer),
-            ProjectedStep(start.new_tensor(L), set_.project_),
+            ProjectedStep(start.new_ones(()), set_.project_),
             set_.project(start),
-            scale=float(linear.norm()),
+            scale=float(linear.norm()) / L,
             tol=tol,
             max_iter=max_iter,
         )
@@ -171,13 +178,16 @@ def minimise_quadratic(
 
 
 def _solve(H: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
-    """Right H^-1; the least-norm solution where H is singular in the precision of the data."""
+    """right H^-1; the least-norm solution where H is singular in the precision of the data."""
+    if not bool(H.isfinite().all()):
+        return torch.full_like(right, torch.nan)
+    precision = max(torch.finfo(dtype).eps, 16 * len(H) * torch.finfo(H.dtype).eps)
     factor, failed = torch.linalg.cholesky_ex(H)
-    diagonal = factor.diagonal().square()
-    if not bool(failed) and float(diagonal.min()) > torch.finfo(dtype).eps * float(diagonal.max()):
+    pivots = factor.diagonal().square()
+    if not bool(failed) and float(pivots.min()) > precision * float(pivots.max()):
         return torch.cholesky_solve(right.T, factor).T
     values, vectors = torch.linalg.eigh(H)
-    kept = values > torch.finfo(dtype).eps * values[-1]
+    kept = values > precision * values[-1]
     inverse = torch.where(kept, 1 / torch.where(kept, values, 1.0), 0.0)
     solution: Tensor = ((right @ vectors) * inverse) @ vectors.T
     return solution

@@ -135,7 +135,8 @@ def update_features(
     def solve(rows: slice) -> Tensor:
         nonlocal most
         u = model.load(rows_of(blocks.U, rows), samples.targets[rows])
-        scale = model.gradient(torch.zeros_like(u)).norm()
+        at_zero = model.gradient(torch.zeros_like(u))
+        scale, weighted_scale = at_zero.norm(), samples.weigh(at_zero, rows).norm()
         u, steps = accelerate(
             model.gradient,
             step,
@@ -153,7 +154,7 @@ def update_features(
         u = u.double()
         gradient = exact.gradient(u)
         residual = samples.weigh(u - (u - gradient).relu_(), rows)
-        sizes = residual, samples.weigh(gradient, rows), scale
+        sizes = residual, samples.weigh(gradient, rows), weighted_scale
         return torch.stack([size.double().square().sum() for size in sizes])
 
     residual, gradient, scale = (math.sqrt(total) for total in samples.sum(solve).tolist())

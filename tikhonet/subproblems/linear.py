@@ -55,7 +55,7 @@ class LinearFit:
         H = self.curvature * gram + torch.diag(shift)
         linear = rho * anchor - self.pull(None, dtype)
         if self.quadratic:
-            return minimise_quadratic(H, linear, self.set_, M_old, tol=tol)
+            return minimise_quadratic(H, linear, self.set_, M_old, tol=tol, max_iter=max_iter)
 
         def gradient(M: Tensor, dtype: torch.dtype = dtype) -> Tensor:
             return self.pull(M, dtype) + shift * M.double() - rho * anchor

@@ -9,6 +9,7 @@ layers are independent of each other, so together this is the minimum over all o
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ from tikhonet.subproblems.linear import LinearFit
 
 
 def update_weights(
-    problem: Problem, blocks: Blocks, samples: Samples, rho: float, *, tol: float = 1e-3, max_iter: int = 500
+    problem: Problem, blocks: Blocks, samples: Samples, rho: float, *, tol: float = 1e-3, max_iter: int = 1000
 ) -> Solution:
     """The minimisers W_star of all layers."""
     W_star: Weights = {}
@@ -59,15 +60,14 @@ def update_layer(
         Z = network.pre_activation(n, U, blocks.W, identities)
         return gamma * problem.lift.grad_Z(U[n], Z if scores is None else Z.add_(scores))
 
+    exact: Any = {"dtype": torch.float64, "device": blocks.V.device}
     fit = LinearFit(
         samples=samples,
         inputs=inputs,
         slope=slope,
         curvature=gamma,
         quadratic=problem.lift.quadratic,
-        ridge=torch.cat(
-            [torch.full((network.width(m),), problem.edge_ridge((n, m)), device=blocks.V.device) for m in sources]
-        ),
+        ridge=torch.cat([torch.full((network.width(m),), problem.edge_ridge((n, m)), **exact) for m in sources]),
         set_=problem.layer_set(n),
     )
     given = all(m <= 0 for m in sources)
