@@ -23,7 +23,6 @@ bench: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --upgrade -c constraints.txt pip
 	$(RUN) -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $(READY)
 

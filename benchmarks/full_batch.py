@@ -25,10 +25,10 @@ import torch
 from machine import describe, product_seconds
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tikhonet import BlockDescent, Network, Power, Problem, Proximal
+from tikhonet import BlockDescent, Network, Power, Problem, Proximal, Samples, initial_blocks
 
 WIDTH = 784
-SOLVERS = {"Alg. 1, theta = 1/t^2": Power(2), "proximal, weight 1": Proximal(1.0)}
+SOLVERS = {"proximal, weight 1": Proximal(1.0), "Alg. 1, theta = 1/t^2": Power(2)}
 
 
 class CountProducts(TorchDispatchMode):
@@ -71,26 +71,32 @@ def main(data: str | None, samples: int, iterations: int) -> None:
             dtype: median(product_seconds(4096, WIDTH, dtype) for _ in range(3)) * samples / 4096
             for dtype in (torch.float32, torch.float64)
         }
-        counts: list[Counter[torch.dtype]] = []
-        with CountProducts() as counter:
+        blocks = initial_blocks(problem, Samples(X, targets))
+        with CountProducts() as watching:  # what a run measures outside its iterations, and not on their clock
+            problem.stationarity(blocks, Samples(X, targets))
+        with CountProducts() as starting:
+            problem.objective(blocks, Samples(X, targets))
+        counter, before = CountProducts(), watching.multiplications + starting.multiplications
 
-            def watch(history, counts=counts, counter=counter):
-                counts.append(counter.multiplications.copy())
-
-            # The start (its objective and stationarity) is counted with iteration 0, not timed with 1.
-            result = solver.run(problem, X, targets, watch=watch)
-        steps = result.history.steps
-        for t in range(1, iterations + 1):
-            mine = [step for step in steps if step.iteration == t]
+        def watch(history, name=name, seconds=seconds, counter=counter, before=before, watching=watching) -> None:
+            t = history.iterations
+            mine = [step for step in history.steps if step.iteration == t]
             spent = sum(step.seconds for step in mine)
-            used = {dtype: counts[t - 1][dtype] - (counts[t - 2][dtype] if t > 1 else 0) for dtype in seconds}
-            products = {dtype: count / (samples * WIDTH * WIDTH) for dtype, count in used.items()}
+            used = counter.multiplications - before
+            before.update(used)
+            if t in history.stationarity:
+                used -= watching.multiplications
+            products = {dtype: used[dtype] / (samples * WIDTH * WIDTH) for dtype in seconds}
             ideal = sum(products[dtype] * seconds[dtype] for dtype in seconds)
             print(
-                f"{name:22} t = {t}: {spent:6.1f} s, {products[torch.float32]:5.1f} products in float32 and "
-                f"{products[torch.float64]:4.1f} in float64, share of the product rate {100 * ideal / spent:3.0f}%, "
-                f"u-step KKT {mine[0].relative:.1e} ({mine[0].inner_steps} steps), f {mine[-1].terms.total:.6g}"
+                f"{name}, t = {t}: {spent:.1f} s, {products[torch.float32]:.1f} products in float32 and "
+                f"{products[torch.float64]:.1f} in float64, share of the product rate {100 * ideal / spent:.0f}%, "
+                f"u-step KKT {mine[0].relative:.1e} in {mine[0].inner_steps} steps, f {mine[-1].terms.total:.6g}",
+                flush=True,
             )
+
+        with counter:
+            solver.run(problem, X, targets, start=blocks, watch=watch)
         rate = 2e-9 * samples * WIDTH * WIDTH
         print(
             f"product rate {rate / seconds[torch.float32]:.0f} Gflop/s in float32, {rate / seconds[torch.float64]:.0f} "

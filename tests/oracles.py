@@ -206,9 +206,13 @@ def project(set_: ConvexSet, M: Array) -> Array:
             return M / max(1.0, np.linalg.norm(M) / radius)
         case RowL2Ball(radius):
             return M / np.maximum(1.0, np.linalg.norm(M, axis=1, keepdims=True) / radius)
-    P = cp.Variable(M.shape)
-    _solve(cp.sum_squares(P - M), inside(set_, P))
-    return P.value
+        case RowL1Ball(radius):
+            # Soft thresholding: the largest k entries of a row that leave a positive threshold each.
+            size = -np.sort(-np.abs(M), axis=1)
+            thresholds = (np.cumsum(size, axis=1) - radius) / np.arange(1, M.shape[1] + 1)
+            threshold = np.maximum(0, np.where(size > thresholds, thresholds, -np.inf).max(axis=1, keepdims=True))
+            return np.sign(M) * np.maximum(0, np.abs(M) - threshold)
+    raise NotImplementedError(f"no oracle for {set_}")
 
 
 def loss_rows(loss: Loss, T: Array, S: Expression) -> cp.Expression:

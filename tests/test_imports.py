@@ -18,6 +18,8 @@ ORDER = [
     "schedules",
     "solvers",
     "certificates",
+    "heads",
+    "baselines",
 ]
 PACKAGE = Path(tikhonet.__file__).parent
 

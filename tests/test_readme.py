@@ -49,7 +49,7 @@ def test_every_module_of_the_package_is_in_the_tree():
 
 def test_the_readmes_example_runs(tmp_path, capsys):
     script = tmp_path / "example.py"
-    script.write_text(blocks("python")[0])
+    script.write_text("\n".join(blocks("python")))
     runpy.run_path(str(script))
     printed = capsys.readouterr().out
     assert "Certificate" in printed

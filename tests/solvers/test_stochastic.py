@@ -209,8 +209,11 @@ def test_early_stopping_returns_the_best_epoch(digits):
         problem, X, shuffled, validation=(X_test, problem.loss.encode(y_test, 10))
     )
     assert training.status is Status.EARLY_STOPPED
-    losses = [epoch.validation_loss for epoch in training.epochs]
-    assert losses[-1] == min(losses)
+    best = min(training.epochs, key=lambda epoch: epoch.validation_loss)
+    assert best.number == len(training.epochs) - 2
+    solver = Stochastic(epochs=50, batch_size=100)
+    again = solver.run(problem, X, shuffled, watch=lambda epoch: epoch.number == best.number)
+    assert same(training, again)
 
 
 @pytest.mark.parametrize("form", ["numpy", "memmap", "batches"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests import oracles
 from tests.strategies import LOSSES, SETS, make_blocks, make_samples, normal, problems, seeds
-from tikhonet import Blocks, Network, Problem, Samples, Softmax, SquaredHinge
+from tikhonet import Blocks, Everything, Network, NonNegative, Problem, Samples, Softmax, SquaredHinge
 from tikhonet.subproblems import update_classifier
 
 FREE, BOX = SETS[0], SETS[-1]
@@ -47,10 +47,11 @@ def test_the_classifier_minimises_the_written_objective(loss, set_, data, seed, 
 @settings(max_examples=3)
 @given(data=st.data(), seed=seeds)
 def test_without_a_proximal_term_the_least_value_is_reached(loss, set_, data, seed):
-    # Without a ridge the minimiser need not be unique, and on separable data the softmax has none.
+    # Without a ridge the minimiser need not be unique, and on separable data the softmax has none; in an
+    # unbounded set few samples may put it far away, where first-order steps take long to go.
     ridge = 0.1 if loss == Softmax() else 0.0
     problem = replace(data.draw(problems(losses=[loss], sets=[set_])), ridge_V=ridge)
-    samples = make_samples(problem, seed)
+    samples = make_samples(problem, seed, rows=30 if isinstance(set_, (Everything, NonNegative)) else 7)
     blocks = make_blocks(problem, samples, seed)
     found = update_classifier(problem, blocks, samples, 0.0, tol=1e-9, max_iter=5000)
     program = oracles.classifier(problem, blocks, samples, 0.0)
@@ -104,18 +105,16 @@ def test_the_ridge_is_the_number_that_was_given(loss):
     assert np.linalg.norm(gradient) <= 1e-12 * found.scale
 
 
+@pytest.mark.parametrize("tol", [1e-2, 1e-3])
+@pytest.mark.parametrize("seed", [25, 46, 47, 50])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-@settings(max_examples=10)
-@given(seed=seeds, tol=st.sampled_from([1e-2, 1e-4, 1e-6]), spread=st.sampled_from([1.0, 30.0]))
-def test_an_early_end_means_that_the_residual_is_below_the_tolerance(loss, seed, tol, spread):
-    # Features of very unequal size with a common part, as the last layer of a network has them.
-    problem = Problem(Network.chain([1, 6]), loss, ridge_V=1e-3)
-    common = normal(60, 1, seed=seed).abs() * spread
-    scales = torch.logspace(0, -3, 6, dtype=torch.float64) * spread
-    features = normal(60, 6, seed=seed + 1).abs() * scales + common
+def test_an_early_end_means_that_the_residual_is_below_the_tolerance(loss, seed, tol):
+    # Features with a large common part: far from the minimiser a model step may be short and its residual large.
+    problem = Problem(Network.chain([1, 6]), loss)
+    features = normal(60, 6, seed=seed).abs() + 100
     labels = torch.randint(0, 3, (60,), generator=torch.Generator().manual_seed(seed))
     samples, blocks = on_features(problem, features, labels, 0.3 * normal(3, 6, seed=seed + 2))
-    found = update_classifier(problem, blocks, samples, 1e-3, tol=tol, max_iter=300)
+    found = update_classifier(problem, blocks, samples, 0.1, tol=tol, max_iter=300)
     assert found.steps == 300 or found.relative <= tol
 
 

@@ -93,14 +93,25 @@ def test_where_the_hessian_is_singular_it_is_the_minimiser_nearest_to_the_start(
     torch.testing.assert_close(found.point, nearest, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_proportional_columns_of_unequal_size_are_seen_to_be_singular(seed):
+    # The first pivot is as small as its column; the second is rounding of the larger one.
+    A = normal(8, 1, seed=seed) @ torch.tensor([[1e-3, 1.0]], dtype=torch.float64)
+    B, start = normal(8, 2, seed=seed + 1), normal(2, 2, seed=seed + 2)
+    found = minimise_quadratic(A.T @ A, B.T @ A, Everything(), start)
+    nearest = start + (torch.linalg.pinv(A, rtol=1e-10) @ (B - A @ start.T)).T
+    torch.testing.assert_close(found.point, nearest, atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("set_", BOUNDED, ids=str)
-@settings(max_examples=5)
+@settings(max_examples=10)
 @given(rows=rows, width=st.integers(2, 5), seed=seeds)
 def test_where_the_hessian_is_singular_the_least_value_over_a_set_is_reached(set_, rows, width, seed):
-    A = normal(width - 1, width, seed=seed)
-    H, linear = A.T @ A, normal(rows, width - 1, seed=seed + 1) @ A
+    H, M = hessian(width, seed, rank=width - 1), 2 * normal(rows, width, seed=seed + 1)
+    planted = set_.project(M)
+    linear = planted @ H + M - planted
     found = minimise_quadratic(H, linear, set_, normal(rows, width, seed=seed + 2), tol=1e-10, max_iter=20000)
-    assert value(H, linear, found.point) == pytest.approx(oracles.quadratic(H, linear, set_).minimum()[1], abs=1e-8)
+    assert value(H, linear, found.point) == pytest.approx(value(H, linear, planted), abs=1e-8)
 
 
 @given(rows=st.integers(1, 20), width=widths, seed=seeds)

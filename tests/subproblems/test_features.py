@@ -165,6 +165,20 @@ def dense_hessian(problem: Problem, group: tuple[int, ...], blocks: Blocks, rho:
     return H[kept[:, None], kept] + rho * torch.eye(len(kept), dtype=torch.float64)
 
 
+@pytest.mark.parametrize("lift", LIFTS, ids=str)
+def test_the_number_of_steps_does_not_depend_on_the_unit_of_gamma(lift):
+    # With V = 0 and rho = 0 the sub-problem is gamma times one and the same.
+    network = Network.chain([3, 4, 2, 3])
+    samples = make_samples(Problem(network), 0)
+    blocks = make_blocks(Problem(network), samples, 0)
+    blocks = replace(blocks, V=torch.zeros_like(blocks.V))
+    plain, small, large = (
+        update_features(problem, blocks, samples, 0.0, problem.feature_groups()[-1], tol=1e-4)
+        for problem in (Problem(network, lift=lift, gamma=gamma) for gamma in (1.0, 2.0**-20, 2.0**20))
+    )
+    assert (small.steps, large.steps) == (plain.steps, plain.steps)
+
+
 def test_layers_of_unequal_curvature_are_solved_as_exactly():
     problem = Problem(Network.paper(4), gamma=0.1)
     samples = make_samples(problem, 0)

@@ -164,7 +164,6 @@ class _Run:
         }
         self.state = deepcopy(resume) if resume else self.begin(first, start, seed)
         self.generator.set_state(self.state.generator)
-        self.good = replace(deepcopy(self.state), loss=math.inf)
 
     def begin(self, first: Batch, start: Weights | None, seed: int) -> TrainingState:
         solver, network, X = self.solver, self.problem.network, first.X
@@ -207,11 +206,14 @@ class _Run:
     def go(self, watch: Callable[[Epoch], bool | None] | None) -> Training:
         best, status, detail = self.state, Status.FINISHED, ""
         while len(self.state.epochs) < self.solver.epochs:
-            good, clock = deepcopy(self.state), time.perf_counter()
+            before = deepcopy(self.state)
+            # Also what a bad epoch goes back to; taken anew at each, so that a resumed run has the same.
+            self.good = replace(deepcopy(before), loss=before.loss if before.step else math.inf)
+            clock = time.perf_counter()
             try:
                 loss = self.epoch()
             except KeyboardInterrupt:
-                self.state, status = good, Status.INTERRUPTED
+                self.state, status = before, Status.INTERRUPTED
                 break
             except FloatingPointError as error:
                 status, detail = Status.NONFINITE, str(error)
@@ -333,12 +335,12 @@ class _Run:
         return self.problem.network.features(X / state.scale, state.W)
 
     def finish(self, state: TrainingState, status: Status, detail: str) -> Training:
-        """The classifier refitted on clean features, everything in units of the inputs as given."""
+        """The network of this state, in units of the inputs as given, its classifier refitted on clean features."""
         problem, scale = self.problem, state.scale
         V = self.refit(state) if status is not Status.NONFINITE else state.classifier.V
         W = {(n, m): M * scale if m == BIAS else M for (n, m), M in state.W.items()}
         V = problem.V_set.project(V / scale)
-        training = Training(problem, Blocks({}, V, W), status, state.epochs, state, detail)
+        training = Training(problem, Blocks({}, V, W), status, self.state.epochs, self.state, detail)
         if self.solver.polish is None or not isinstance(self.batches, ArrayBatches) or status is Status.NONFINITE:
             return training
         data = self.batches
