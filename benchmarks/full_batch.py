@@ -1,11 +1,11 @@
 """Full-batch iterations of the paper's 3 x 784 network on all of MNIST (gamma = 0.1).
 
 For each solver: seconds per iteration, the products that it needs, and the share of this machine's own
-matrix-product rate (measured before and after, in the same run) that the whole iteration reaches: all
+matrix-product rate (measured around every iteration) that the whole iteration reaches: all
 steps, float64 residuals and objective values included. A product is samples x 784 x 784; those in float64
 are counted at the float64 rate.
 
-Usage: python benchmarks/full_batch.py [--data DIR] [--samples N] [--iterations N]
+Usage: python benchmarks/full_batch.py [--data DIR] [--samples N] [--iterations N] [--only proximal|alg1]
 with DIR (or the environment variable TIKHONET_DATA) holding mnist/train-images-idx3-ubyte.gz; without
 it the images are random numbers of the same shape and density.
 """
@@ -18,7 +18,6 @@ import os
 import resource
 from collections import Counter
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tikhonet import BlockDescent, Network, Power, Problem, Proximal, Samples, initial_blocks
 
 WIDTH = 784
-SOLVERS = {"proximal, weight 1": Proximal(1.0), "Alg. 1, theta = 1/t^2": Power(2)}
+SOLVERS = {"proximal": Proximal(1.0), "alg1": Power(2)}
 
 
 class CountProducts(TorchDispatchMode):
@@ -60,17 +59,21 @@ def load(folder: str | None, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
     return (X * (X > 0.8)).clone(), torch.randint(0, 10, (samples,), generator=generator)
 
 
-def main(data: str | None, samples: int, iterations: int) -> None:
+def product_rates(samples: int) -> dict[torch.dtype, float]:
+    """Seconds of one product of all samples, by type."""
+    return {dtype: product_seconds(4096, WIDTH, dtype) * samples / 4096 for dtype in (torch.float32, torch.float64)}
+
+
+def main(data: str | None, samples: int, iterations: int, only: str | None) -> None:
     X, y = load(data, samples)
     problem = Problem(Network.paper(WIDTH), gamma=0.1)
     targets = problem.loss.encode(y, 10)
     print(f"{describe()}; {samples} images")
     for name, schedule in SOLVERS.items():
+        if only not in (None, name):
+            continue
         solver = BlockDescent(schedule, iterations, check_every=iterations + 1)
-        seconds = {
-            dtype: median(product_seconds(4096, WIDTH, dtype) for _ in range(3)) * samples / 4096
-            for dtype in (torch.float32, torch.float64)
-        }
+        rates = [product_rates(samples)]
         blocks = initial_blocks(problem, Samples(X, targets))
         with CountProducts() as watching:  # what a run measures outside its iterations, and not on their clock
             problem.stationarity(blocks, Samples(X, targets))
@@ -78,7 +81,7 @@ def main(data: str | None, samples: int, iterations: int) -> None:
             problem.objective(blocks, Samples(X, targets))
         counter, before = CountProducts(), watching.multiplications + starting.multiplications
 
-        def watch(history, name=name, seconds=seconds, counter=counter, before=before, watching=watching) -> None:
+        def watch(history, name=name, rates=rates, counter=counter, before=before, watching=watching) -> None:
             t = history.iterations
             mine = [step for step in history.steps if step.iteration == t]
             spent = sum(step.seconds for step in mine)
@@ -86,8 +89,9 @@ def main(data: str | None, samples: int, iterations: int) -> None:
             before.update(used)
             if t in history.stationarity:
                 used -= watching.multiplications
-            products = {dtype: used[dtype] / (samples * WIDTH * WIDTH) for dtype in seconds}
-            ideal = sum(products[dtype] * seconds[dtype] for dtype in seconds)
+            rates.append(product_rates(samples))  # the machine's rate around this iteration: before and after
+            products = {dtype: used[dtype] / (samples * WIDTH * WIDTH) for dtype in rates[0]}
+            ideal = sum(products[dtype] * (rates[-1][dtype] + rates[-2][dtype]) / 2 for dtype in products)
             print(
                 f"{name}, t = {t}: {spent:.1f} s, {products[torch.float32]:.1f} products in float32 and "
                 f"{products[torch.float64]:.1f} in float64, share of the product rate {100 * ideal / spent:.0f}%, "
@@ -97,11 +101,9 @@ def main(data: str | None, samples: int, iterations: int) -> None:
 
         with counter:
             solver.run(problem, X, targets, start=blocks, watch=watch)
-        rate = 2e-9 * samples * WIDTH * WIDTH
-        print(
-            f"product rate {rate / seconds[torch.float32]:.0f} Gflop/s in float32, {rate / seconds[torch.float64]:.0f} "
-            f"in float64; after the run {rate / (product_seconds(4096, WIDTH) * samples / 4096):.0f}"
-        )
+        flops = 2e-9 * samples * WIDTH * WIDTH
+        for dtype in rates[0]:
+            print(f"product rate in {dtype}: {', '.join(f'{flops / rate[dtype]:.0f}' for rate in rates)} Gflop/s")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")
 
 
@@ -110,5 +112,6 @@ if __name__ == "__main__":
     parser.add_argument("--data", default=os.environ.get("TIKHONET_DATA"))
     parser.add_argument("--samples", type=int, default=60000)
     parser.add_argument("--iterations", type=int, default=3)
+    parser.add_argument("--only", choices=list(SOLVERS))
     arguments = parser.parse_args()
-    main(arguments.data, arguments.samples, arguments.iterations)
+    main(arguments.data, arguments.samples, arguments.iterations, arguments.only)

@@ -8,16 +8,17 @@ import time
 import torch
 
 
-def product_seconds(rows: int, width: int, dtype: torch.dtype = torch.float32, repeats: int = 5) -> float:
-    """Seconds of one product (rows x width) (width x width), the best of a few after warming up."""
+def product_seconds(rows: int, width: int, dtype: torch.dtype = torch.float32, seconds: float = 1.0) -> float:
+    """Seconds of one product (rows x width) (width x width): the mean over a second, after warming up."""
     A, B = torch.randn(rows, width, dtype=dtype), torch.randn(width, width, dtype=dtype)
     out = torch.empty_like(A)
-    best = float("inf")
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
+    for _ in range(3):
         torch.mm(A, B, out=out)
-        best = min(best, time.perf_counter() - start)
-    return best
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        torch.mm(A, B, out=out)
+        count += 1
+    return (time.perf_counter() - start) / count
 
 
 def describe() -> str:

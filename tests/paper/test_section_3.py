@@ -20,7 +20,6 @@ from tikhonet import (
     Power,
     Problem,
     Samples,
-    Schedule,
     Squared,
     Tikhonov,
     initial_blocks,
@@ -126,7 +125,7 @@ def test_algorithm_1_line_1_starts_from_random_feasible_blocks(problem, seed):
 def test_algorithm_1_line_2_the_example_satisfies_the_condition_from_t_2_on():
     # Paper: sum over k >= t of theta_k / (1 - theta_k), for t = 1, 2, .., converges to zero, "e.g. 1/t^2".
     # Here: its first member is infinite, because theta_1 = 1; from t = 2 on it is 1/2 (1/(t-1) + 1/t).
-    schedule: Schedule = Power(2)
+    schedule = Power(2)
     schedule.check(1000)
     assert schedule.tail(1) == np.inf
     for t in (2, 3, 10, 1000):

@@ -159,7 +159,8 @@ def test_lemma_2_with_the_papers_constant_fails_for_a_step_of_alg_1():
     rho = Constant(theta).rho(1)
     star = update_classifier(problem, blocks, samples, rho, tol=1e-12).point
     V = torch.lerp(blocks.V, star, theta)
-    decrease = problem.objective(blocks, samples).total - problem.objective(Blocks(blocks.U, V, blocks.W), samples).total
+    after = Blocks(blocks.U, V, blocks.W)
+    decrease = problem.objective(blocks, samples).total - problem.objective(after, samples).total
     step = float((V - blocks.V).norm())
     assert step == pytest.approx(2)
     assert decrease == pytest.approx(2)

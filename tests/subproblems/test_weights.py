@@ -15,11 +15,8 @@ from tikhonet.subproblems import update_weights
 
 FREE, BOX = SETS[0], SETS[-1]
 rhos = st.sampled_from([0.0, 0.1, 1.0])
-MIXED = Network(
-    [3, 2, 3, 2],
-    {(1, 0): "learned", (2, 0): "identity", (2, 1): "learned", (3, 0): "learned", (3, 1): "identity", (3, 2): "learned"},
-    bias=[2, 3],
-)
+LEARNED = dict.fromkeys([(1, 0), (2, 1), (3, 0), (3, 2)], "learned")
+MIXED = Network([3, 2, 3, 2], LEARNED | {(2, 0): "identity", (3, 1): "identity"}, bias=[2, 3])
 """Several learned sources beside identities and a bias."""
 
 
@@ -74,9 +71,8 @@ def test_without_a_proximal_term_the_least_value_is_reached(lift, set_, data, se
 @given(rows=st.integers(1, 8), seed=seeds)
 def test_least_squares_on_singular_inputs_gives_the_weights_nearest_to_the_old_ones(rows, seed):
     # A dead unit, and an identity edge beside learned ones from two layers with a column in common.
-    network = Network([3, 3, 2, 3], {(1, 0): "learned", (2, 1): "learned", (3, 0): "identity", (3, 1): "learned",
-                                     (3, 2): "learned"}, bias=[3])  # fmt: skip
-    problem = Problem(network, gamma=0.5)
+    edges = dict.fromkeys([(1, 0), (2, 1), (3, 1), (3, 2)], "learned") | {(3, 0): "identity"}
+    problem = Problem(Network([3, 3, 2, 3], edges, bias=[3]), gamma=0.5)
     samples = make_samples(problem, seed, rows=rows)
     blocks = make_blocks(problem, samples, seed)
     blocks.U[1][:, 0], blocks.U[2][:, 1] = 0, blocks.U[1][:, 2]
@@ -112,7 +108,8 @@ def test_the_residual_under_the_fenchel_lift_is_computed_in_float64_from_float32
     blocks = make_blocks(problem, samples, 0)
     found = update_weights(problem, blocks, samples, 0.1, tol=1e-6)
     assert found.point[3, 2].dtype == torch.float32
-    assert found.residual == pytest.approx(oracles.weights(problem, blocks, samples, 0.1).residual(found.point), rel=1e-6)
+    program = oracles.weights(problem, blocks, samples, 0.1)
+    assert found.residual == pytest.approx(program.residual(found.point), rel=1e-6)
 
 
 @pytest.mark.parametrize("lift", LIFTS, ids=str)

@@ -97,7 +97,7 @@ class BlockDescent:
     initial_features: Literal["random", "forward"] = "random"
     extrapolate: bool = False
     check_every: int = 1
-    chunk_rows: int = 1024
+    chunk_rows: int = 2048
 
     def __post_init__(self) -> None:
         for name in ("max_iter", "check_every"):
