@@ -86,10 +86,11 @@ def main(data: str | None, samples: int, iterations: int, only: str | None) -> N
             mine = [step for step in history.steps if step.iteration == t]
             spent = sum(step.seconds for step in mine)
             used = counter.multiplications - before
-            before.update(used)
             if t in history.stationarity:
                 used -= watching.multiplications
             rates.append(product_rates(samples))  # the machine's rate around this iteration: before and after
+            before.clear()
+            before.update(counter.multiplications)
             products = {dtype: used[dtype] / (samples * WIDTH * WIDTH) for dtype in rates[0]}
             ideal = sum(products[dtype] * (rates[-1][dtype] + rates[-2][dtype]) / 2 for dtype in products)
             print(

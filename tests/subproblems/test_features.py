@@ -36,7 +36,7 @@ def all_groups(problem: Problem, blocks: Blocks, samples: Samples, rho: float, *
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("lift", LIFTS, ids=str)
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(data=st.data(), seed=seeds, rho=rhos)
 def test_features_minimise_the_written_objective(lift, loss, data, seed, rho):
     problem = data.draw(problems(lifts=[lift], losses=[loss]))
@@ -55,6 +55,7 @@ def test_features_minimise_the_written_objective(lift, loss, data, seed, rho):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@settings(max_examples=12)
 @given(data=st.data(), seed=seeds, rho=rhos, max_iter=st.integers(1, 6))
 def test_the_solution_states_its_residual_gradient_and_scale_in_float64(dtype, data, seed, rho, max_iter):
     problem = data.draw(problems())

