@@ -56,8 +56,7 @@ class ProjectedStep:
         return self.project_(out)
 
     def size(self, change: Tensor) -> float:
-        # With a step 1/L below 1, |L change| bounds the projected gradient from above.
-        return float((change * self.L.clamp(min=1)).norm())
+        return float((change * self.L).norm())
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ def _solve(H: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
     precision = max(torch.finfo(dtype).eps, 16 * len(H) * torch.finfo(H.dtype).eps)
     factor, failed = torch.linalg.cholesky_ex(H)
     pivots = factor.diagonal().square()
-    if not bool(failed) and float(pivots.min()) > precision * float(pivots.max()):
+    if not bool(failed) and bool((pivots > precision * H.diagonal()).all()):
         return torch.cholesky_solve(right.T, factor).T
     values, vectors = torch.linalg.eigh(H)
     kept = values > precision * values[-1]

@@ -60,11 +60,21 @@ class LinearFit:
         def gradient(M: Tensor, dtype: torch.dtype = dtype) -> Tensor:
             return self.pull(M, dtype) + shift * M.double() - rho * anchor
 
-        scale = float(linear.norm())
-        M, steps = accelerate(
-            gradient, ModelStep(H, self.set_, tol), M_old, scale=scale, tol=tol, max_iter=max_iter, check_every=1
-        )
-        exact = M.double()
-        final = gradient(exact, torch.float64)
-        residual = float((exact - self.set_.project(exact - final)).norm())
-        return Solution(M, residual, scale, float(final.norm()), steps)
+        scale, M, steps, asked = float(linear.norm()), M_old, 0, tol
+        while True:
+            M, more = accelerate(
+                gradient,
+                ModelStep(H, self.set_, asked),
+                M,
+                scale=scale,
+                tol=asked,
+                max_iter=max_iter - steps,
+                check_every=1,
+            )
+            exact, steps = M.double(), steps + more
+            final = gradient(exact, torch.float64)
+            residual = float((exact - self.set_.project(exact - final)).norm())
+            if not tol * scale < residual or steps >= max_iter:
+                return Solution(M, residual, scale, float(final.norm()), steps)
+            # Where H is ill-conditioned the model's step can be small before the residual is.
+            asked = 0.1 * asked
