@@ -13,15 +13,14 @@ it the images are random numbers of the same shape and density.
 from __future__ import annotations
 
 import argparse
-import gzip
 import os
 import resource
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import torch
 from machine import describe, product_seconds
+from mnist_data import load
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tikhonet import BlockDescent, Network, Power, Problem, Proximal, Samples, initial_blocks
@@ -44,15 +43,10 @@ class CountProducts(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-def load(folder: str | None, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
-    path = Path(folder or "", "mnist")
-    if folder and path.is_dir():
-        images = gzip.decompress((path / "train-images-idx3-ubyte.gz").read_bytes())
-        labels = gzip.decompress((path / "train-labels-idx1-ubyte.gz").read_bytes())
-        X = np.frombuffer(images, np.uint8, samples * WIDTH, offset=16).reshape(-1, WIDTH)
-        return torch.tensor(X).float().div_(255), torch.tensor(
-            np.frombuffer(labels, np.uint8, samples, offset=8)
-        ).long()
+def images(folder: str | None, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
+    if folder and Path(folder, "mnist").is_dir():
+        X, y = load(folder, "mnist", "train")
+        return X[:samples].clone(), y[:samples]
     print("no MNIST at --data or TIKHONET_DATA: random images instead")
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(samples, WIDTH, generator=generator)
@@ -65,7 +59,7 @@ def product_rates(samples: int) -> dict[torch.dtype, float]:
 
 
 def main(data: str | None, samples: int, iterations: int, only: str | None) -> None:
-    X, y = load(data, samples)
+    X, y = images(data, samples)
     problem = Problem(Network.paper(WIDTH), gamma=0.1)
     targets = problem.loss.encode(y, 10)
     print(f"{describe()}; {samples} images")

@@ -169,8 +169,7 @@ class RowL1Ball(Ball):
     def _soft_threshold(self, M: Tensor) -> Tensor:
         """sign(M) max(0, |M| - tau), each row's tau by Newton on its piecewise linear equation.
 
-        The iteration rises monotonically and ends after finitely many steps, without a sort
-        (measured three times as fast as sorting on 784 x 784).
+        The iteration rises monotonically and ends after finitely many steps, without a sort.
         """
         size = M.abs()
         largest = size.amax(1, keepdim=True)
