@@ -15,32 +15,16 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-from collections import Counter
 from pathlib import Path
 
 import torch
-from machine import describe, product_seconds
+from machine import CountProducts, describe, product_seconds
 from mnist_data import load
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tikhonet import BlockDescent, Network, Power, Problem, Proximal, Samples, initial_blocks
 
 WIDTH = 784
 SOLVERS = {"proximal": Proximal(1.0), "alg1": Power(2)}
-
-
-class CountProducts(TorchDispatchMode):
-    """Counts the multiplications of all matrix products that pass, by type."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.multiplications: Counter[torch.dtype] = Counter()
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        if function.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.addmm_):
-            A, B = args[-2:]
-            self.multiplications[A.dtype] += A.shape[0] * A.shape[1] * B.shape[1]
-        return function(*args, **(kwargs or {}))
 
 
 def images(folder: str | None, samples: int) -> tuple[torch.Tensor, torch.Tensor]:

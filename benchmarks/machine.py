@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import platform
 import time
+from collections import Counter
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def product_seconds(rows: int, width: int, dtype: torch.dtype = torch.float32, seconds: float = 1.0) -> float:
@@ -19,6 +21,20 @@ def product_seconds(rows: int, width: int, dtype: torch.dtype = torch.float32, s
         torch.mm(A, B, out=out)
         count += 1
     return (time.perf_counter() - start) / count
+
+
+class CountProducts(TorchDispatchMode):
+    """Counts the multiplications of all matrix products that pass, by type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.multiplications: Counter[torch.dtype] = Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.addmm_):
+            A, B = args[-2:]
+            self.multiplications[A.dtype] += A.shape[0] * A.shape[1] * B.shape[1]
+        return function(*args, **(kwargs or {}))
 
 
 def describe() -> str:

@@ -3,7 +3,7 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
 
-from tikhonet.heads import fit_linear_svm
+from tikhonet.heads import choose_svm, fit_linear_svm
 
 
 def test_the_svm_is_the_one_that_linear_svc_finds():
@@ -28,6 +28,42 @@ def test_separable_classes_are_separated():
     X = torch.tensor([[0.0, 1.0], [0.0, 2.0], [1.0, 0.0], [2.0, 0.0]])
     y = torch.tensor([0, 0, 1, 1])
     assert fit_linear_svm(X, y, C=100.0).error(X, y) == 0
+
+
+def test_a_weight_of_two_is_the_row_twice_and_of_zero_none():
+    X, y = load_digits(return_X_y=True)
+    X, y = torch.tensor(X[:200]), torch.tensor(y[:200])
+    times = torch.arange(200) % 3
+    weighted = fit_linear_svm(X, y, weight=times, tol=1e-9)
+    repeated = fit_linear_svm(X.repeat_interleave(times, 0), y.repeat_interleave(times), tol=1e-9)
+    torch.testing.assert_close(weighted.scores(X), repeated.scores(X), rtol=1e-6, atol=1e-6)
+
+
+def test_a_start_from_a_part_of_the_rows_leads_to_the_same_svm():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(400, 5, generator=generator, dtype=torch.float64)
+    y = (
+        X @ torch.randn(5, 3, generator=generator, dtype=torch.float64) + torch.rand(400, 3, generator=generator)
+    ).argmax(1)
+    svm = fit_linear_svm(X, y, C=2.0, tol=1e-10)
+    A = torch.cat([X / svm.norm, torch.ones(400, 1)], 1).requires_grad_(False)
+    M = torch.cat([svm.V, svm.intercept[:, None]], 1).requires_grad_()
+    T = 2 * torch.nn.functional.one_hot(y, 3) - 1
+    objective = 0.5 * M[:, :-1].square().sum() + 2 * (1 - T * (A @ M.T)).relu().square().sum()
+    (gradient,) = torch.autograd.grad(objective, M)
+    assert float(gradient.abs().max()) < 1e-6
+
+
+def test_c_is_chosen_where_the_held_out_rows_are_classified_best():
+    generator = torch.Generator().manual_seed(1)
+    X = torch.randn(120, 60, generator=generator, dtype=torch.float64)
+    y = (X[:, 0] + torch.randn(120, generator=generator) > 0).long()
+    grid = (1e-3, 1.0, 1e4)
+    chosen = choose_svm(X, y, grid=grid, held_out=0.3, tol=1e-8)
+    order = torch.randperm(120, generator=torch.Generator().manual_seed(0))
+    held, rest = order[:36], order[36:]
+    errors = {C: fit_linear_svm(X[rest], y[rest], C, tol=1e-8).error(X[held], y[held]) for C in grid}
+    assert errors[chosen.C] == min(errors.values()) < max(errors.values())
 
 
 @pytest.mark.parametrize("C", [0.0, -1.0, float("inf")])

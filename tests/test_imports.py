@@ -19,6 +19,8 @@ ORDER = [
     "solvers",
     "certificates",
     "heads",
+    "storage",
+    "export",
     "baselines",
 ]
 PACKAGE = Path(tikhonet.__file__).parent

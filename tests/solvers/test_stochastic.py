@@ -52,7 +52,7 @@ def test_one_pass_without_momentum_and_memory_equals_the_written_formulas():
     samples = make_samples(problem, 0, rows=20)
     X, Y = samples.X.numpy(), samples.targets.numpy()
     start = network.random_weights(1, dtype=torch.float64)
-    solver = Stochastic(1, 20, memory=0.0, momentum=0.0, drop_inputs=0.0, drop_features=0.0)
+    solver = Stochastic(epochs=1, batch_size=20, memory=0.0, momentum=0.0, drop_inputs=0.0, drop_features=0.0)
     training = solver.run(problem, samples.X, samples.targets, start=start, dtype=torch.float64)
 
     W1, W2 = start[1, 0].numpy(), start[2, 1].numpy()
@@ -302,3 +302,16 @@ def test_every_row_comes_once_an_epoch(rows, size):
     parts = list(batches.epoch(torch.Generator().manual_seed(0)))
     assert len(parts) == len(batches)
     assert sorted(torch.cat([part.X for part in parts]).flatten().tolist()) == list(range(rows))
+
+
+def test_the_average_is_what_an_interrupted_run_gives_and_vanishes_at_the_end(digits):
+    X, y, *_ = digits
+    problem = Problem(Network.chain([64, 32, 16]), lift=Fenchel())
+    targets = problem.loss.encode(y, 10)
+    solver = Stochastic(epochs=4, batch_size=200)
+    half = solver.run(problem, X, targets, watch=lambda epoch: epoch.number == 2)
+    whole = solver.run(problem, X, targets, resume=half.state)
+    plain = Stochastic(epochs=4, batch_size=200, averaging=0.0).run(problem, X, targets)
+    assert not torch.equal(half.blocks.W[1, 0], half.state.W[1, 0])
+    assert torch.equal(whole.blocks.W[1, 0], whole.state.W[1, 0])
+    assert same(whole, plain)

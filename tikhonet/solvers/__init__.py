@@ -3,7 +3,8 @@
 from tikhonet.solvers.full import BlockDescent
 from tikhonet.solvers.result import BlockStep, Epoch, History, Result, Status, Training
 from tikhonet.solvers.start import initial_blocks
-from tikhonet.solvers.stochastic import Stochastic, TrainingState
+from tikhonet.solvers.steps import TrainingState
+from tikhonet.solvers.stochastic import Stochastic
 
 __all__ = [
     "BlockDescent",

@@ -121,11 +121,11 @@ class BlockDescent:
         seed: int = 0,
         start: Blocks | None = None,
         reduce: Reduce = keep,
-        watch: Callable[[History], None] | None = None,
+        watch: Callable[[History], bool | None] | None = None,
     ) -> Result:
         """Minimise Eq. 4 on these samples, from `start` or from random blocks.
 
-        `watch` is called with the history after every iteration.
+        `watch` is called with the history after every iteration, and ends the run by returning True.
         """
         samples = Samples(X, targets, weight, self.chunk_rows, reduce)
         problem.check(samples)
@@ -147,18 +147,23 @@ class _Run:
         self.last, self.momentum = blocks, 0.5
         self.guess: Layers = {}
 
-    def go(self, watch: Callable[[History], None] | None) -> Result:
+    def go(self, watch: Callable[[History], bool | None] | None) -> Result:
         status, detail = None, ""
         for t in range(1, self.solver.max_iter + 1):
-            detail = self.iterate(t)
+            try:
+                detail = self.iterate(t)
+            except KeyboardInterrupt:
+                # The block steps before it are done and recorded: the point is feasible, f has not risen.
+                status = Status.INTERRUPTED
+                break
             if detail:
                 status = Status.NONFINITE
             else:
                 if self.solver.extrapolate:
                     self.extrapolate(t)
                 status = self.check(t)
-            if watch:
-                watch(self.history)
+            if watch and watch(self.history):
+                status = status or Status.INTERRUPTED
             if status:
                 break
         solver, status = self.solver, status or Status.MAX_ITER

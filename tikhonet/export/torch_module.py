@@ -1,0 +1,112 @@
+"""Eq. 1 and the classifier on top as a plain `torch.nn.Module`, for use without this library's solvers.
+
+    u_0 = (x - shift) / scale,   u_n = max(0, sum over m in M_n of W_{n,m} u_m + b_n),   scores = V u_N + intercept
+
+The module is made of `nn.Linear` and `nn.Identity`, one for each edge, so tools that look for these find them.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from tikhonet.network import BIAS, Network, Weights
+
+
+def to_torch(
+    network: Network,
+    W: Weights,
+    V: Tensor,
+    *,
+    shift: Tensor | None = None,
+    scale: Tensor | None = None,
+    intercept: Tensor | None = None,
+) -> ReLUNetwork:
+    """A module that shares no memory with its arguments, in the dtype and on the device of V.
+
+    `shift` and `scale` hold one number per input, `intercept` one per row of V.
+    """
+    network.check_weights(W)
+    if V.ndim != 2 or V.shape[1] != network.widths[-1] or not V.is_floating_point():
+        raise ValueError(
+            f"V must be a floating-point matrix with {network.widths[-1]} columns, the width of the last layer, "
+            f"got {V.dtype} of shape {tuple(V.shape)}"
+        )
+    _check_vector("shift", shift, network.widths[0])
+    _check_vector("scale", scale, network.widths[0])
+    _check_vector("intercept", intercept, len(V))
+    if scale is not None and not bool((scale.isfinite() & (scale != 0)).all()):
+        raise ValueError("scale must hold finite numbers other than 0; use 1 for a constant feature")
+    return ReLUNetwork(network, W, V, shift, scale, intercept)
+
+
+class ReLUNetwork(nn.Module):
+    """Standardisation, the network of Eq. 1, linear scores. Made by `to_torch`, which checks the arguments."""
+
+    shift: Tensor | None
+    scale: Tensor | None
+
+    def __init__(
+        self,
+        network: Network,
+        W: Weights,
+        V: Tensor,
+        shift: Tensor | None = None,
+        scale: Tensor | None = None,
+        intercept: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.inputs, self.depth = network.widths[0], network.depth
+        self.sources = [(n, [m for m in network.sources(n) if m != BIAS]) for n in network.hidden]
+        self.edges = nn.ModuleDict()
+        self.biases = nn.ParameterDict()
+        for (n, m), kind in network.edges.items():
+            if m == BIAS:
+                self.biases[str(n)] = nn.Parameter(_copy(W[n, m][:, 0], V))
+            else:
+                self.edges[_key(n, m)] = nn.Identity() if kind == "identity" else _linear(_copy(W[n, m], V))
+        self.head = _linear(_copy(V, V), None if intercept is None else _copy(intercept, V))
+        self.register_buffer("shift", None if shift is None else _copy(shift, V))
+        self.register_buffer("scale", None if scale is None else _copy(scale, V))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The scores, one row for each row of x."""
+        if x.shape[-1] != self.inputs:  # a single column would be broadcast by shift and scale
+            raise ValueError(f"x must have {self.inputs} columns, got shape {tuple(x.shape)}")
+        if self.shift is not None:
+            x = x - self.shift
+        if self.scale is not None:
+            x = x / self.scale
+        u = {0: x}
+        for n, sources in self.sources:
+            terms = [self.edges[_key(n, m)](u[m]) for m in sources]
+            if str(n) in self.biases:
+                terms.append(self.biases[str(n)])
+            z = terms[0]
+            for term in terms[1:]:
+                z = z + term
+            u[n] = z.relu()
+        scores: Tensor = self.head(u[self.depth])
+        return scores
+
+
+def _key(n: int, m: int) -> str:
+    """`2_1` for the edge (2, 1); names of submodules cannot hold a dot."""
+    return f"{n}_{m}"
+
+
+def _copy(values: Tensor, like: Tensor) -> Tensor:
+    return values.detach().to(like.device, like.dtype, copy=True).contiguous()
+
+
+def _linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
+    # On the meta device the layer draws no initial weights: neither time nor torch's random state is spent.
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
+    layer.weight = nn.Parameter(weight)
+    if bias is not None:
+        layer.bias = nn.Parameter(bias)
+    return layer
+
+
+def _check_vector(name: str, values: Tensor | None, length: int) -> None:
+    if values is not None and tuple(values.shape) != (length,):
+        raise ValueError(f"{name} must have shape ({length},), got {tuple(values.shape)}")
