@@ -31,7 +31,7 @@ from tikhonet.heads import fit_linear_svm
 
 PROBLEM = Problem(Network.paper(), lift=Fenchel())
 DROPOUT = {"drop_inputs": 0.2, "drop_features": 0.2}
-TRIALS = 6
+TRIALS = 4
 RATES = {"SGD": 0.03, "Nesterov": 0.03, "AdaGrad": 5e-3, "AdaDelta": 1.0, "RMSProp": 2e-4, "Adam": 5e-4}
 MEASURED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 70, 100)
 """The epochs after which an SVM is fitted; the last one of a run always is."""

@@ -27,6 +27,14 @@ BIAS = -1
 """The constant layer: one column of ones."""
 
 
+def _group(pairs: Iterable[Edge]) -> dict[int, tuple[int, ...]]:
+    """The second numbers by the first, in order."""
+    groups: dict[int, tuple[int, ...]] = {}
+    for first, second in pairs:
+        groups[first] = (*groups.get(first, ()), second)
+    return groups
+
+
 class Network:
     """An acyclic network of ReLU layers, each the ReLU of a sum over several earlier layers.
 
@@ -51,6 +59,9 @@ class Network:
         self.edges: dict[Edge, Kind] = dict(sorted((everything | dict(edges)).items()))
         for edge in self.edges:
             self._check_edge(edge)
+        self._sources = _group(self.edges)
+        self._learned_sources = _group(edge for edge, kind in self.edges.items() if kind == "learned")
+        self._targets = _group((m, n) for n, m in self.edges)
         self.hidden = self._order()
         self._check_connected()
 
@@ -84,14 +95,14 @@ class Network:
 
     def sources(self, n: int) -> tuple[int, ...]:
         """M_n: the layers that feed layer n (with `BIAS` first where it has one)."""
-        return tuple(m for k, m in self.edges if k == n)
+        return self._sources.get(n, ())
 
     def learned_sources(self, n: int) -> tuple[int, ...]:
-        return tuple(m for m in self.sources(n) if self.edges[n, m] == "learned")
+        return self._learned_sources.get(n, ())
 
     def targets(self, m: int) -> tuple[int, ...]:
         """The layers that layer m feeds."""
-        return tuple(n for n, source in self.edges if source == m)
+        return self._targets.get(m, ())
 
     @property
     def learned(self) -> tuple[Edge, ...]:
@@ -111,13 +122,13 @@ class Network:
         self, n: int, U: Mapping[int, Tensor], W: Weights, sources: Iterable[int] | None = None
     ) -> Tensor:
         """Z[n], the sum over m in M_n of `U[m] W[n, m]'`; over `sources` only, if given."""
-        Z = U[0].new_zeros(len(U[0]), self.widths[n])
+        Z: Tensor | None = None
         for m in self.sources(n) if sources is None else sources:
             if self.edges[n, m] == "identity":
-                Z += U[m]
+                Z = U[m].clone() if Z is None else Z.add_(U[m])
             else:
-                Z.addmm_(U[m], W[n, m].T)
-        return Z
+                Z = U[m] @ W[n, m].T if Z is None else Z.addmm_(U[m], W[n, m].T)
+        return U[0].new_zeros(len(U[0]), self.widths[n]) if Z is None else Z
 
     def forward(self, X: Tensor, W: Weights) -> Layers:
         """Eq. 1: all layers of the network proper, `U[n] = max(0, Z[n])`."""

@@ -7,7 +7,7 @@ step in the metric of its inputs' running Gram matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -37,6 +37,9 @@ class Gram:
     def empty(cls, width: int, rank: int, generator: torch.Generator, like: Tensor) -> Gram:
         draw = torch.randn(width, min(rank, width), generator=generator, dtype=torch.float64)
         return cls(like.new_zeros(width, width), torch.linalg.qr(draw)[0].to(like))
+
+    def copy(self) -> Gram:
+        return replace(self, matrix=self.matrix.clone())
 
     def update(self, A: Tensor, weighted: Tensor, total: float, beta: float, damping: float) -> None:
         """Forget by beta, add the batch, refresh the eigenpairs."""
@@ -73,6 +76,9 @@ class RunningClassifier:
     def start(cls, V: Tensor) -> RunningClassifier:
         return cls(V.new_zeros(V.shape[1], V.shape[1]), V.new_zeros(V.shape[1], V.shape[0]), V)
 
+    def copy(self) -> RunningClassifier:
+        return replace(self, S=self.S.clone(), T=self.T.clone())
+
     def update(
         self, loss: Loss, A: Tensor, targets: Tensor, weighted: Tensor, total: float, *, beta: float, ridge: float
     ) -> None:
@@ -103,6 +109,9 @@ class LayerState:
     """The same of the change that one unscaled step would make in them."""
     share: float = 0.0
     """How much of such a mean, which starts at zero, has been filled."""
+
+    def copy(self) -> LayerState:
+        return replace(self, gram=self.gram.copy(), momentum=self.momentum.clone())
 
 
 @dataclass(frozen=True)

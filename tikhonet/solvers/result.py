@@ -107,9 +107,6 @@ class Epoch:
     trust: float
     rejected: int
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Epoch:
-        return self  # immutable, so copies of a run's state share it: hundreds of them cost more than the run
-
 
 @dataclass(frozen=True)
 class Training:

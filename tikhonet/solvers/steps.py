@@ -8,7 +8,6 @@ and later ones are shorter, and when the running loss has risen far above its be
 from __future__ import annotations
 
 import math
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -86,6 +85,17 @@ class TrainingState:
     first_loss: float = math.nan
     epochs: list[Epoch] = field(default_factory=list)
 
+    def copy(self) -> TrainingState:
+        """Only what steps change in place is cloned: W and V are new tensors after every step."""
+        W = {edge: matrix.clone() for edge, matrix in self.average.W.items()}
+        return replace(
+            self,
+            average=Blocks({}, self.average.V.clone(), W),
+            layers={n: layer.copy() for n, layer in self.layers.items()},
+            classifier=self.classifier.copy(),
+            epochs=list(self.epochs),
+        )
+
 
 class Dropout:
     """Masks with entries 0 or 1/(1 - p), cut from one pool of random numbers: drawing each anew is slow."""
@@ -123,13 +133,13 @@ class Steps:
             for layer, p in ((0, recipe.drop_inputs), (network.depth, recipe.drop_features))
             if p > 0 and network.width(layer) > 1
         }
-        self.state = deepcopy(resume) if resume else self.begin(first, start, seed)
+        self.state = resume.copy() if resume else self.begin(first, start, seed)
         self.generator.set_state(self.state.generator)
 
     def begin_epoch(self) -> TrainingState:
         """Remember the state, also as what a bad stretch goes back to; so a resumed run has the same."""
-        before = deepcopy(self.state)
-        self.good = replace(deepcopy(before), loss=before.loss if before.step else math.inf)
+        before = self.state.copy()
+        self.good = replace(before, loss=before.loss if before.step else math.inf)
         return before
 
     def begin(self, first: Batch, start: Weights | None, seed: int) -> TrainingState:
@@ -221,13 +231,13 @@ class Steps:
             state.loss = state.first_loss = loss
         state.loss += 0.1 * (loss - state.loss)
         if not state.loss <= 2 * self.good.loss + 0.05 * state.first_loss:
-            good, step, rejected = deepcopy(self.good), state.step, state.rejected + 1
+            good, step, rejected = self.good.copy(), state.step, state.rejected + 1
             self.state = replace(good, step=step, trust=0.5 * state.trust, rejected=rejected, epochs=state.epochs)
             for layer in self.state.layers.values():
                 layer.momentum.zero_()
             self.good.trust = self.state.trust
         elif state.step % 10 == 0 and state.loss <= 1.05 * self.good.loss:
-            self.good = deepcopy(state)
+            self.good = state.copy()
 
     def update_statistics(self, here: Pass, targets: Tensor, weight: Tensor | None, rows: float, beta: float) -> None:
         """V-step, and the Gram matrices of the W-steps: both only as often as they change."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import torch
@@ -108,7 +107,7 @@ class _Run:
             steps.state.epochs.append(epoch)
             lowest = min(steps.state.epochs, key=lambda epoch: epoch.validation_loss)
             if self.validation and epoch is lowest:
-                best = deepcopy(steps.state)
+                best = steps.state.copy()
             if watch and watch(epoch):
                 status = Status.INTERRUPTED
                 break
