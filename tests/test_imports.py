@@ -21,7 +21,9 @@ ORDER = [
     "heads",
     "storage",
     "export",
+    "estimators",
     "baselines",
+    "data",
 ]
 PACKAGE = Path(tikhonet.__file__).parent
 
