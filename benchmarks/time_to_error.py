@@ -2,8 +2,8 @@
 
 The paper's network, the same inputs, initial weights and dropout for all, a linear SVM refitted on the features
 (its time is not training time). First `--tune` chooses every solver's step and batch size on the last sixth of the
-training images, the same number of trials each; then the chosen ones are run in turn, seed by seed, on all training
-images. Each finished run is a line of `results/time_to_error/<data>.jsonl` and is not done again, so the whole
+training images, the same number of trials each; then the six run with their best settings and BCD with its defaults,
+in turn, seed by seed, on all training images. Each finished run is a line of `results/time_to_error/<data>.jsonl` and is not done again, so the whole
 can be done in pieces. `--untimed` is for a machine that is shared: errors are kept, seconds are not.
 
 Usage: python benchmarks/time_to_error.py [--data DIR] [--set mnist|fashion] [--samples N] [--tune] [--untimed]
@@ -90,7 +90,9 @@ def tune(solvers: list[str], epochs: int, data, store: Path) -> None:
 
 
 def best(solver: str, store: Path) -> dict:
-    """The settings with the lowest validation error, or the usual ones before any tuning."""
+    """The settings with the lowest validation error, or the usual ones before any tuning; BCD keeps its defaults."""
+    if solver == "BCD":
+        return {}
     trials = [line for line in lines(store) if line["solver"] == solver and "trial" in line]
     return min(trials, key=lambda line: line["curve"][-1][2])["settings"] if trials else search(solver, 0)
 

@@ -50,7 +50,7 @@ class Recipe:
     averaging: float = 0.98
     rank: int = 64
     initial_scale: float = 0.5
-    drop_inputs: float = 0.1
+    drop_inputs: float = 0.2
     drop_features: float = 0.2
 
     def __post_init__(self) -> None:
