@@ -3,8 +3,9 @@
 The paper's network, the same inputs, initial weights and dropout for all, a linear SVM refitted on the features
 (its time is not training time). First `--tune` chooses every solver's step and batch size on the last sixth of the
 training images, the same number of trials each; then the six run with their best settings and BCD with its defaults,
-in turn, seed by seed, on all training images. Each finished run is a line of `results/time_to_error/<data>.jsonl` and is not done again, so the whole
-can be done in pieces. `--untimed` is for a machine that is shared: errors are kept, seconds are not.
+in turn, seed by seed, on all training images. Each finished run is a line of `results/time_to_error/<data>.jsonl` and
+is not done again, so the whole can be done in pieces. "Adam/0" is Adam with the settings of its trial 0 in place of
+its best. `--untimed` is for a machine that is shared: errors are kept, seconds are not.
 
 Usage: python benchmarks/time_to_error.py [--data DIR] [--set mnist|fashion] [--samples N] [--tune] [--untimed]
        [--solvers BCD,Adam,..] [--epochs 10] [--seeds 0,1,2] [--goals 1.8,1.6]
@@ -69,7 +70,7 @@ def run(solver: str, settings: dict, epochs: int, seed: int, data, test, measure
             state = part.state
             measure(number, part.epochs[-1].seconds, part.blocks.W)
     else:
-        Backprop(solver, epochs=epochs, **DROPOUT, **settings).run(
+        Backprop(solver.partition("/")[0], epochs=epochs, **DROPOUT, **settings).run(
             PROBLEM, X, targets, seed=seed, watch=lambda epoch, blocks: measure(epoch.number, epoch.seconds, blocks.W)
         )
     return {"solver": solver, "settings": settings, "epochs": epochs, "seed": seed, "curve": curve}
@@ -89,10 +90,13 @@ def tune(solvers: list[str], epochs: int, data, store: Path) -> None:
                 print(f"{solver:9} trial {trial}: {record['curve'][-1][2]:.2f}%  {record['settings']}", flush=True)
 
 
-def best(solver: str, store: Path) -> dict:
+def chosen(solver: str, store: Path) -> dict:
     """The settings with the lowest validation error, or the usual ones before any tuning; BCD keeps its defaults."""
     if solver == "BCD":
         return {}
+    solver, _, trial = solver.partition("/")
+    if trial:
+        return search(solver, int(trial))
     trials = [line for line in lines(store) if line["solver"] == solver and "trial" in line]
     return min(trials, key=lambda line: line["curve"][-1][2])["settings"] if trials else search(solver, 0)
 
@@ -120,7 +124,7 @@ def report(store: Path, goals: tuple[float, ...]) -> None:
     runs = [line for line in lines(store) if "trial" not in line]
     _, ax = plt.subplots(figsize=(8, 5))
     fastest: dict[str, list[float]] = {}
-    for number, solver in enumerate(["BCD", *SOLVERS]):
+    for number, solver in enumerate(sorted({line["solver"] for line in runs}, key=lambda name: (name != "BCD", name))):
         for epochs in sorted({line["epochs"] for line in runs if line["solver"] == solver}):
             mine = [line for line in runs if line["solver"] == solver and line["epochs"] == epochs]
             errors = {line["seed"]: line["curve"][-1][2] for line in mine}
@@ -179,7 +183,9 @@ def main() -> None:
             ):
                 continue
             measured = () if options.untimed else MEASURED
-            record = run(*key[:1], best(solver, store), *key[1:], data, test, measured) | {"timed": not options.untimed}
+            record = run(*key[:1], chosen(solver, store), *key[1:], data, test, measured) | {
+                "timed": not options.untimed
+            }
             save(store, record)
             print(solver, "seed", seed, record["curve"], flush=True)
     report(store, tuple(map(float, options.goals.split(","))))
