@@ -1,0 +1,10 @@
+"""All of scikit-learn's own checks, with no expected failure."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+
+
+@parametrize_with_checks([BCDClassifier(), BCDRegressor(), BCDFeatures()])
+def test_scikit_learn(estimator, check):
+    check(estimator)

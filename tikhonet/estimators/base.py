@@ -1,0 +1,94 @@
+"""What the three estimators show: features, what was learned, model files, the torch module."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from tikhonet.estimators.files import Path, load_estimator, save_estimator
+from tikhonet.estimators.learning import Learning
+from tikhonet.estimators.rows import Floats
+from tikhonet.network import BIAS, Edge
+from tikhonet.storage import ModelFormatError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
+    @property
+    def coefs_(self) -> dict[Edge, Floats]:
+        """The learned matrices by edge `(n, m)`, from layer m into layer n; m = -1 is the bias."""
+        check_is_fitted(self, "network_")
+        return {edge: matrix.numpy() for edge, matrix in self._model.W.items()}
+
+    @property
+    def sparsity_(self) -> float:
+        """The share of the weights that are exactly zero, biases not counted."""
+        weights = np.concatenate([matrix.ravel() for (_, m), matrix in self.coefs_.items() if m != BIAS])
+        return float(np.mean(weights == 0))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.network_.widths[-1])
+
+    def transform(self, X: Any) -> Any:
+        """The features: the last hidden layer, samples x width."""
+        data = self._check_inputs(X)
+        features = self._model.features(data, self.device)
+        return features.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else features
+
+    def to_torch(self) -> nn.Module:
+        """A plain `nn.Module` with the same scores (features for the transformer), from inputs as they are given."""
+        check_is_fitted(self, "network_")
+        return self._model.to_torch()
+
+    def save(self, path: Path) -> None:
+        """Write a model file: everything that prediction needs, nothing that runs. `history_` is not kept."""
+        check_is_fitted(self, "network_")
+        save_estimator(self, path, self._fitted())
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """The estimator that `save` wrote; `ModelFormatError` for any other file."""
+        estimator, fitted = load_estimator(cls, path)
+        try:
+            estimator._restore(fitted)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ModelFormatError(f"{path} does not hold a whole {cls.__name__}: {error}; save it again") from None
+        return estimator  # type: ignore[no-any-return]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The objective and the validation error over training."""
+        from tikhonet.estimators.plotting import plot_history
+
+        check_is_fitted(self, "network_")
+        return plot_history(self.history_, ax)
+
+    def _fitted(self) -> dict[str, Any]:
+        """What a model file keeps beside the model, as plain JSON."""
+        return {}
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        """The same the other way."""
+
+    def _check_inputs(self, X: Any) -> Floats:
+        check_is_fitted(self, "network_")
+        return dense(validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def dense(X: Any) -> Floats:
+    dense: Floats = X.toarray() if hasattr(X, "toarray") else X
+    return dense

@@ -1,0 +1,187 @@
+"""A classifier: the network, a linear head on its features, probabilities that were calibrated on held-out rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+from torch import Tensor
+
+from tikhonet.estimators.base import BCDEstimator, dense
+from tikhonet.estimators.energy import energies
+from tikhonet.estimators.files import is_plain
+from tikhonet.estimators.head import HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
+from tikhonet.estimators.model import Model
+from tikhonet.estimators.parameters import LOSSES, Parameters
+from tikhonet.estimators.probabilities import sharpness
+from tikhonet.estimators.rows import Floats, Rows, canonical
+from tikhonet.estimators.training import build_problem
+from tikhonet.losses import Loss
+from tikhonet.storage import ModelFormatError
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BCDClassifier(ClassifierMixin, BCDEstimator):
+    __doc__ = (
+        """A ReLU network trained by block coordinate descent, with a linear classifier on its features.
+
+    It has no learning rate. Features may come in any units: they are standardised inside.
+    """
+        + str(Parameters.__doc__).partition("\n")[2]
+        + """    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied into those of the samples.
+    head : {"logistic", "svm", "ridge", "trained"} or linear classifier, default="logistic"
+        What replaces V on the features (Sec. 3.2): a logistic regression, a linear SVM or a ridge regression with
+        the strength chosen on held-out rows, V as the solver left it, or any linear classifier of scikit-learn's.
+    decision : {"forward", "energy"}, default="forward"
+        The head's scores, or for each label the least energy (the inner minimum of f over u).
+    """
+    )
+
+    class_weight: Any = None
+    head: Any = "logistic"
+    decision: str = "forward"
+
+    classes_: NDArray[Any] = field(init=False)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Parameters._parameter_constraints,
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "head": [StrOptions({"svm", "ridge", "logistic", "trained"}), HasMethods(["fit", "decision_function"])],
+        "decision": [StrOptions({"forward", "energy"})],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        classes = np.unique(y)
+        if self.warm_start and hasattr(self, "_model") and not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"warm_start needs the classes of the last fit ({self.classes_}), got {classes}; use warm_start=False"
+            )
+        self.classes_ = classes
+        validation = None
+        if X_val is not None:
+            X_val, y_val = validate_data(self, X_val, y_val, reset=False, accept_sparse="csr", dtype=np.float64)
+            validation = Rows(dense(X_val), self._codes(y_val), np.ones(len(y_val)))
+        return self._learn(self._rows(X, y, sample_weight), validation)
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """One epoch over these rows; the first call needs all `classes`, and its rows fix the scaling."""
+        first = not hasattr(self, "_model")
+        X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        if first and classes is None:
+            raise ValueError("classes must hold all class labels at the first call of partial_fit, got None")
+        if first:
+            self.classes_ = np.unique(classes)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes must be those of the first call ({self.classes_}), got {np.unique(classes)}")
+        return self._learn_more(self._rows(X, y, sample_weight, partial=True))
+
+    def decision_function(self, X: Any) -> Floats:
+        """The score of each class; for two classes that of the second over the first."""
+        scores = self._scores(self._check_inputs(X))
+        binary: Floats = scores[:, 1] - scores[:, 0]
+        return binary if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        best = self._scores(self._check_inputs(X)).argmax(1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities: the softmax of the scores, as sharp as fits rows that were not trained on."""
+        scores = self._scores(self._check_inputs(X))
+        probabilities: Floats = softmax(self._sharpness[self.decision] * scores, axis=1)
+        return probabilities
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        return np.log(self.predict_proba(X))
+
+    def _scores(self, X: Floats) -> Floats:
+        if self.decision == "forward":
+            return self._model.scores(X, self.device)
+        return self._energy_scores(self._model, self._model.scaling(X))
+
+    def _energy_scores(self, model: Model, scaled: Floats) -> Floats:
+        problem = build_problem(self, model.network, 1.0)
+        return -energies(problem, model.W, model.V, scaled, len(self.classes_))
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, partial: bool = False) -> Rows:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        rows = canonical(dense(X), self._codes(y), weight)
+        codes = rows.Y[:, 0].astype(np.intp)
+        present = np.unique(codes)
+        if len(present) < 2 and not partial:
+            raise ValueError(
+                f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
+                f"{self.classes_[present[0]]!r}"
+            )
+        if self.class_weight is None:
+            return rows
+        factors = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=rows.weight
+        )
+        return Rows(rows.X, rows.Y, rows.weight * factors[codes])
+
+    def _codes(self, y: Any) -> Floats:
+        """Labels as their places in `classes_`."""
+        codes = np.searchsorted(self.classes_, y)
+        unknown = self.classes_[np.minimum(codes, len(self.classes_) - 1)] != y
+        if unknown.any():
+            raise ValueError(f"y must hold the classes {self.classes_}, got {np.unique(np.asarray(y)[unknown])}")
+        column: Floats = codes[:, None].astype(np.float64)
+        return column
+
+    def _encode(self, Y: Floats) -> Tensor:
+        return self._loss().encode(torch.from_numpy(Y[:, 0].astype(np.int64)), len(self.classes_))
+
+    def _head(self, V: Floats) -> Kind:
+        classes = len(self.classes_)
+        if self.head == "trained":
+            return trained(V)
+        if self.head == "svm":
+            return svm(classes)
+        if self.head == "ridge":
+            return ridge(lambda data: np.eye(classes)[data.labels])
+        if self.head == "logistic":
+            return logistic(classes)
+        return Kind(lambda data, strength: fit_classifier(self.head, data, classes))
+
+    def _calibrate(self, model: Model, scaled: Floats, data: HeadData) -> None:
+        self._sharpness = {"forward": 1.0, "energy": 1.0}
+        if self.head != "logistic":
+            self._sharpness["forward"] = sharpness(model.head(data.features), data.labels, data.weight)
+        if self.decision == "energy":
+            self._sharpness["energy"] = sharpness(self._energy_scores(model, scaled), data.labels, data.weight)
+
+    def _fitted(self) -> dict[str, Any]:
+        if self.classes_.dtype.kind not in "biufUO" or not all(is_plain(label) for label in self.classes_.tolist()):
+            raise ModelFormatError(f"classes must be numbers or strings to be saved, got {self.classes_.dtype}")
+        return {
+            "classes": self.classes_.tolist(),
+            "dtype": self.classes_.dtype.str,
+            "sharpness": self._sharpness,
+        }
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        dtype = np.dtype(str(fitted["dtype"]))
+        if dtype.kind not in "biufUO":
+            raise ValueError(f"classes must be numbers or strings, got {dtype}")
+        self.classes_ = np.array([label for label in fitted["classes"] if is_plain(label)], dtype)
+        if len(self.classes_) != len(self._model.head.coef) or len(self.classes_) < 2:
+            raise ValueError(f"there are {len(self._model.head.coef)} scores for {len(self.classes_)} classes")
+        self._sharpness = {rule: float(fitted["sharpness"][rule]) for rule in ("forward", "energy")}

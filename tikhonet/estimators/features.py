@@ -1,0 +1,71 @@
+"""A transformer: the features of the last hidden layer, learned from classes or from real targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _check_sample_weight, validate_data
+from torch import Tensor
+
+from tikhonet.estimators.base import BCDEstimator, dense
+from tikhonet.estimators.head import Kind, trained
+from tikhonet.estimators.parameters import LOSSES, Parameters
+from tikhonet.estimators.rows import Floats, Rows, canonical
+from tikhonet.estimators.scaling import Standard
+from tikhonet.losses import Loss
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BCDFeatures(BCDEstimator):
+    __doc__ = (
+        """The features that a network learns from targets, for any estimator that comes after.
+
+    It has no learning rate. Features may come in any units: they are standardised inside.
+    """
+        + str(Parameters.__doc__).partition("\n")[2]
+        + """    target : {"auto", "classes", "numbers"}, default="auto"
+        What y holds; "auto" takes continuous numbers as numbers, everything else as classes.
+    """
+    )
+
+    target: str = "auto"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Parameters._parameter_constraints,
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "target": [StrOptions({"auto", "classes", "numbers"})],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the network on X and y."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        numbers = type_of_target(y).startswith("continuous") if self.target == "auto" else self.target == "numbers"
+        if not numbers and np.ndim(y) > 1 and np.shape(y)[1] > 1:
+            raise ValueError(f'y must be one column of classes, got shape {np.shape(y)}; use target="numbers"')
+        self._classes = 0
+        if not numbers:
+            classes, codes = np.unique(np.ravel(y), return_inverse=True)
+            self._classes, y = len(classes), codes
+        Y = np.asarray(y, np.float64)
+        return self._learn(canonical(dense(X), Y[:, None] if Y.ndim == 1 else Y, weight))
+
+    def _start_targets(self, rows: Rows) -> None:
+        self._standard = Standard.fit(rows.Y, rows.weight)
+
+    def _encode(self, Y: Floats) -> Tensor:
+        if self._classes:
+            return self._loss().encode(torch.from_numpy(Y[:, 0].astype(np.int64)), self._classes)
+        return torch.from_numpy(self._standard(Y))
+
+    def _head(self, V: Floats) -> Kind:
+        """The features themselves."""
+        width = V.shape[1]
+        return trained(np.eye(width))

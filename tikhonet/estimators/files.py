@@ -1,0 +1,96 @@
+"""Estimators as model files: their plain parameters in the header, everything learned as tensors."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+
+from tikhonet import storage
+from tikhonet.estimators.head import Head
+from tikhonet.estimators.model import Model
+from tikhonet.estimators.scaling import Scaling
+from tikhonet.network import Network
+from tikhonet.solvers import Status
+from tikhonet.storage import ModelFormatError
+
+Path = str | os.PathLike[str]
+VECTORS = ("shift", "scale", "low", "high")
+
+
+def save_estimator(estimator: Any, path: Path, fitted: dict[str, Any]) -> None:
+    """Write the model, the parameters that are plain numbers, words and lists, and `fitted`.
+
+    Objects among the parameters (a loss, a head, callbacks) are left out, but for the network: the loaded
+    estimator predicts the same and has the default in their place.
+    """
+    model: Model = estimator._model
+    parameters = {name: plain(value) for name, value in estimator.get_params(deep=False).items() if is_plain(value)}
+    header = {
+        "estimator": type(estimator).__name__,
+        "parameters": parameters,
+        "own_network": estimator.network is not None,
+        "network": storage.network_header(model.network),
+        "n_iter": estimator.n_iter_,
+        "status": estimator.status_.name,
+        "feature_names": list(getattr(estimator, "feature_names_in_", ())),
+        "fitted": fitted,
+    }
+    tensors = storage.weight_tensors(model.W) | {"V": model.V}
+    tensors |= {name: torch.from_numpy(getattr(model.scaling, name)) for name in VECTORS}
+    tensors |= {"coef": torch.from_numpy(model.head.coef), "intercept": torch.from_numpy(model.head.intercept)}
+    storage.save(path, header, tensors)
+
+
+def load_estimator(cls: type, path: Path) -> tuple[Any, dict[str, Any]]:
+    """A new estimator of this class from a file of its own, and the `fitted` part of the header."""
+    header, tensors = storage.load(path)
+    if header.get("estimator") != cls.__name__:
+        raise ModelFormatError(f"{path} must hold a {cls.__name__}, got {str(header.get('estimator'))[:80]!r}")
+    try:
+        network = storage.network_from_header(header["network"])
+        model = read_model(network, tensors)
+        estimator = cls(**dict(header["parameters"]))
+        if header["own_network"]:
+            estimator.network = network
+        estimator._validate_params()
+        estimator._model, estimator.network_ = model, network
+        estimator.n_features_in_ = network.widths[0]
+        estimator.n_iter_, estimator.status_ = int(header["n_iter"]), Status[header["status"]]
+        if names := [str(name) for name in header["feature_names"]]:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        return estimator, dict(header["fitted"])
+    except ModelFormatError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFormatError(f"{path} does not hold a whole {cls.__name__}: {error}; save it again") from None
+
+
+def read_model(network: Network, tensors: dict[str, torch.Tensor]) -> Model:
+    W = storage.weights_from_tensors(network, tensors)
+    scaling = Scaling(*(vector(tensors, name, network.widths[0]) for name in VECTORS))
+    coef, V = tensors["coef"], tensors["V"]
+    if coef.ndim != 2 or V.ndim != 2 or not coef.shape[1] == V.shape[1] == network.widths[-1]:
+        raise ModelFormatError("coef and V must have as many columns as the last layer is wide")
+    return Model(scaling, network, W, V, Head(coef.double().numpy(), vector(tensors, "intercept", len(coef))))
+
+
+def vector(tensors: dict[str, torch.Tensor], name: str, length: int) -> Any:
+    if tuple(tensors[name].shape) != (length,):
+        raise ModelFormatError(f"{name} must hold {length} numbers, got shape {tuple(tensors[name].shape)}")
+    return tensors[name].double().numpy()
+
+
+def is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(is_plain(part) for part in value)
+    return value is None or isinstance(value, (bool, int, float, str, np.integer, np.floating))
+
+
+def plain(value: Any) -> Any:
+    """The same as JSON knows it."""
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    return value.item() if isinstance(value, np.generic) else value

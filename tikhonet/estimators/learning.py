@@ -1,0 +1,195 @@
+"""Training: rows -> scaling -> targets -> `Problem` -> solver -> head, in one direction."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from tikhonet.estimators.head import Head, HeadData, Kind
+from tikhonet.estimators.model import Model
+from tikhonet.estimators.parameters import Parameters
+from tikhonet.estimators.rows import Floats, Mask, Rows, canonical, fingerprint, joined
+from tikhonet.estimators.scaling import Scaling
+from tikhonet.estimators.training import HOLD_OUT_FROM, Data, Trained, build_problem, build_solver, train
+from tikhonet.estimators.watching import watching
+from tikhonet.solvers import BlockDescent, Status
+
+MEMORY = 10_000
+"""Rows that `partial_fit` remembers, to refit the head on: a uniform sample of all that it saw."""
+RETRAIN_BELOW = 1000
+"""With fewer rows, those held out are missed: the network is trained again on all, as long as was best."""
+FEW_STEPS = 50
+
+REMEDIES = {
+    Status.MAX_ITER: "raise max_iter, or fit again with warm_start=True to go on",
+    Status.SCHEDULE_EXHAUSTED: 'use solver="proximal" or "stochastic"; the steps 1/t^2 of "alg1" run out',
+    Status.NONFINITE: 'use dtype="float64", or look for extreme values in X, y or sample_weight',
+    Status.INTERRUPTED: "the last finished epoch is used; fit again with warm_start=True to go on",
+}
+
+
+class Learning(Parameters):
+    """How an estimator learns; what differs between estimators are the hooks at the top."""
+
+    _model: Model
+
+    @abstractmethod
+    def _encode(self, Y: Floats) -> Tensor:
+        """Targets of the loss, one row for each row of Y."""
+
+    @abstractmethod
+    def _head(self, V: Floats) -> Kind:
+        """The kind of linear map that goes on the features."""
+
+    def _in_own_units(self, head: Head) -> Head:
+        """The head whose scores are in the units of y."""
+        return head
+
+    def _calibrate(self, model: Model, scaled: Floats, data: HeadData) -> None:
+        """Learn how far scores are to be believed, from rows that were not trained on where there are any."""
+
+    def _start_targets(self, rows: Rows) -> None:
+        """Learn from the training rows what `_encode` needs."""
+
+    def _learn(self, rows: Rows, validation: Rows | None = None) -> Self:
+        """Train the network on canonical rows, then the head on its features."""
+        warm = self._model if self.warm_start and hasattr(self, "_model") else None
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        scaling = warm.scaling if warm else Scaling.fit(rows.X, rows.weight)
+        rows = self._scaled(rows, scaling)
+        self._start_targets(rows)
+        if validation:
+            judge = np.repeat([False, True], [len(rows), len(validation)])
+            rows, final = joined(rows, self._scaled(validation, scaling)), ~judge
+        else:
+            judge, final = self._hold_out(rows, seed), np.ones(len(rows), bool)
+        start = (warm.W, warm.V) if warm and warm.network == self._network(rows.X.shape[1]) else None
+        held_out = rows.take(np.flatnonzero(judge)) if judge.any() else None
+        trained = self._run(rows.take(np.flatnonzero(~judge)), held_out, seed, start=start)
+        strength = self._judge(self._model_of(trained, scaling), rows, judge, final)
+        ended_well = trained.status in (Status.FINISHED, Status.EARLY_STOPPED)
+        if held_out and not validation and len(rows) < RETRAIN_BELOW and ended_well:
+            trained = self._retrain(trained, rows, seed, start)
+        self._finish(trained, scaling, rows.take(np.flatnonzero(final)), strength)
+        self._stream: tuple[Any, Rows | None] = (trained.state, None)
+        return self
+
+    def _learn_more(self, rows: Rows) -> Self:
+        """One epoch over these rows from the last state; the head is refitted on a sample of all rows seen."""
+        if self.solver != "stochastic":
+            raise ValueError(
+                f'partial_fit needs solver="stochastic", got {self.solver!r}; use fit with warm_start=True'
+            )
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        first = not hasattr(self, "_model")
+        scaling = Scaling.fit(rows.X, rows.weight) if first else self._model.scaling
+        rows = self._scaled(rows, scaling)
+        if first:
+            self._start_targets(rows)
+        state, memory = getattr(self, "_stream", (None, None))
+        start = None if first or state else (self._model.W, self._model.V)
+        trained = self._run(rows, None, seed, state=state, start=start, epochs=1)
+        if memory is not None:
+            both = joined(memory, rows)
+            rows = canonical(both.X, both.Y, both.weight)
+            # Fingerprints are as good as random numbers, so the first of them are a uniform sample.
+            rows = rows.take(np.arange(min(MEMORY, len(rows))))
+        everything = np.ones(len(rows), bool)
+        strength = self._judge(self._model_of(trained, scaling), rows, ~everything, everything)
+        self._finish(trained, scaling, rows, strength)
+        self._stream = (trained.state, rows)
+        return self
+
+    def _scaled(self, rows: Rows, scaling: Scaling) -> Rows:
+        """Scaled inputs, sorted by what they are in float32: the same order in whatever units they came."""
+        rows = replace(rows, X=scaling(rows.X).astype(self.dtype))
+        return rows.take(np.argsort(fingerprint(rows.X.astype(np.float32)), kind="stable"))
+
+    def _hold_out(self, rows: Rows, seed: int) -> Mask:
+        """A share of the rows, evenly over the targets, to stop early by and to choose the head's strength on."""
+        held = np.zeros(len(rows), bool)
+        wanted = len(rows) >= HOLD_OUT_FROM if self.early_stopping == "auto" else self.early_stopping
+        count = min(round(self.validation_fraction * len(rows)), len(rows) - 1)
+        if not wanted or count < 1:
+            return held
+        order = np.random.default_rng(seed).permutation(len(rows))
+        order = order[np.argsort(rows.Y[order, 0], kind="stable")]
+        held[order[((np.arange(count) + 0.5) * len(rows) / count).astype(int)]] = True
+        return held
+
+    def _run(self, rows: Rows, held_out: Rows | None, seed: int, **options: Any) -> Trained:
+        network = self._network(rows.X.shape[1])
+        problem = build_problem(self, network, float(rows.weight.sum()))
+        data = Data(*self._tensors(rows), held_out=self._tensors(held_out)[:2] if held_out else None)
+        solver = build_solver(self, len(rows))
+        total = solver.max_iter if isinstance(solver, BlockDescent) else solver.epochs
+        with watching(self.callbacks, self.verbose, total) as watch:
+            trained = train(self, problem, data, seed=seed, watch=watch, **options)
+        if not options.get("epochs"):
+            self._warn(trained, watch.asked)
+        return trained
+
+    def _tensors(self, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
+        X = torch.from_numpy(rows.X).to(self.device)
+        return X, self._encode(rows.Y).to(X), torch.from_numpy(rows.weight).to(X)
+
+    def _warn(self, trained: Trained, asked: bool) -> None:
+        """Say so, with a remedy, where training stopped short."""
+        status, remedy = trained.status, REMEDIES.get(trained.status)
+        if trained.state and status is Status.FINISHED and trained.state.step < FEW_STEPS:
+            remedy = f"raise max_iter: {trained.iterations} epochs were only {trained.state.step} mini-batch steps"
+        if remedy and not (asked and status is Status.INTERRUPTED):
+            text = (
+                f"{type(self).__name__} stopped short after {trained.iterations} iterations ({status.name}): {remedy}"
+            )
+            warnings.warn(text, ConvergenceWarning, stacklevel=4)
+
+    def _retrain(self, trained: Trained, rows: Rows, seed: int, start: Any) -> Trained:
+        """The same training on all rows, up to the epoch that was best on those held out."""
+        assert isinstance(trained.history, list)
+        best = min(trained.history, key=lambda epoch: epoch.validation_loss).number
+        problem = build_problem(self, self._network(rows.X.shape[1]), float(rows.weight.sum()))
+        data = Data(*self._tensors(rows))
+        again = train(self, problem, data, seed=seed, start=start, watch=lambda epoch: epoch.number >= best)
+        if again.iterations < best:  # interrupted
+            return trained
+        return replace(trained, W=again.W, V=again.V, state=again.state)
+
+    def _model_of(self, trained: Trained, scaling: Scaling) -> Model:
+        W = {edge: matrix.cpu() for edge, matrix in trained.W.items()}
+        V = trained.V.cpu()
+        return Model(scaling, self._network(len(scaling.shift)), W, V, Head(V.double().numpy(), np.zeros(len(V))))
+
+    def _judge(self, model: Model, rows: Rows, judge: Mask, final: Mask) -> float:
+        """The head's strength, and how far its scores are to be believed, by the rows to judge by."""
+        kind = self._head(model.head.coef)
+        if not judge.any():
+            judge = final
+            strength = kind.default
+            rest = data = self._head_data(model, rows)
+        else:
+            data, rest = (self._head_data(model, rows.take(np.flatnonzero(mask))) for mask in (judge, ~judge))
+            strength = kind.choose(rest, data, float(rows.weight[final].sum()))
+        fitted = replace(model, head=kind.fit(rest, strength))
+        self._calibrate(fitted, rows.X[judge], data)
+        return strength
+
+    def _head_data(self, model: Model, rows: Rows) -> HeadData:
+        return HeadData(model.scaled_features(rows.X, self.device), rows.Y, rows.weight)
+
+    def _finish(self, trained: Trained, scaling: Scaling, rows: Rows, strength: float) -> None:
+        """Fit the head on these rows, and keep what was learned."""
+        model = self._model_of(trained, scaling)
+        head = self._head(model.head.coef).fit(self._head_data(model, rows), strength)
+        self._model = replace(model, head=self._in_own_units(head))
+        self.network_ = model.network
+        self.n_iter_, self.status_ = trained.iterations, trained.status
+        self.history_, self.certificate_ = trained.history, trained.certificate

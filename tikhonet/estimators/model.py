@@ -1,0 +1,61 @@
+"""What was learned, and all that prediction needs:  scores = head(features(scaling(x)))."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tikhonet.estimators.head import Head
+from tikhonet.estimators.rows import CHUNK, Floats
+from tikhonet.estimators.scaling import Scaling
+from tikhonet.export.torch_module import to_torch
+from tikhonet.network import Network, Weights
+
+
+@dataclass(frozen=True)
+class Model:
+    scaling: Scaling
+    network: Network
+    W: Weights
+    V: Tensor
+    """The classifier as the solver left it; predictions use the head."""
+    head: Head
+
+    def features(self, X: Floats, device: str = "cpu") -> Floats:
+        """The last hidden layer (Eq. 1)."""
+        chunks = (X[start : start + CHUNK] for start in range(0, len(X), CHUNK))
+        return np.concatenate([self.scaled_features(self.scaling(rows), device) for rows in chunks])
+
+    def scaled_features(self, scaled: Floats, device: str = "cpu") -> Floats:
+        """The same of scaled inputs, in float64, so that a row's features do not depend on its neighbours."""
+        W = {edge: matrix.to(device, torch.float64) for edge, matrix in self.W.items()}
+        features: Floats = self.network.features(torch.from_numpy(scaled).to(device, torch.float64), W).cpu().numpy()
+        return features
+
+    def scores(self, X: Floats, device: str = "cpu") -> Floats:
+        return self.head(self.features(X, device))
+
+    def to_torch(self) -> nn.Module:
+        """A module with the same scores, in float64; `module.float()` halves it."""
+        scaling = {name: torch.from_numpy(getattr(self.scaling, name)) for name in ("shift", "scale", "low", "high")}
+        low, high = scaling.pop("low"), scaling.pop("high")
+        V, intercept = torch.from_numpy(self.head.coef), torch.from_numpy(self.head.intercept)
+        return nn.Sequential(Clip(low, high), to_torch(self.network, self.W, V, intercept=intercept, **scaling))
+
+
+class Clip(nn.Module):
+    """Each input within its bounds, in their type."""
+
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, low: Tensor, high: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("low", low.clone())
+        self.register_buffer("high", high.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.minimum(torch.maximum(x.to(self.low), self.low), self.high)

@@ -1,0 +1,184 @@
+"""What the estimators can be told, and what is allowed.
+
+A dataclass, so that the constructor of each estimator only stores, and none repeats another's list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from tikhonet.lifts import Fenchel, Lift, Tikhonov
+from tikhonet.losses import Huber, Loss, Softmax, Squared, SquaredHinge
+from tikhonet.network import Network
+from tikhonet.sets import ConvexSet, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
+
+LIFTS: dict[str, type[Lift]] = {"fenchel": Fenchel, "tikhonov": Tikhonov}
+SETS: dict[str, type[ConvexSet]] = {"l1": RowL1Ball, "l2": RowL2Ball, "frobenius": FrobeniusBall}
+LOSSES: dict[str, type[Loss]] = {
+    "squared": Squared,
+    "huber": Huber,
+    "softmax": Softmax,
+    "squared_hinge": SquaredHinge,
+}
+
+
+def auto_or(*kinds: Any) -> list[Any]:
+    return [StrOptions({"auto"}), *kinds]
+
+
+COUNT = Interval(Integral, 1, None, closed="left")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+SHARE = Interval(Real, 0, 1, closed="neither")
+
+
+@dataclass(eq=False, repr=False)
+class Parameters(BaseEstimator):
+    """The parameters that all estimators share.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int, default=(200, 200), for the regressor (200,)
+        The widths of the hidden layers; each has a bias. The last one gives the features.
+    network : Network, default=None
+        A network of your own, in place of `hidden_layer_sizes` and `skip`.
+    skip : bool, default=False
+        Add an identity edge between any two layers of equal width that are not neighbours, the input among them: with
+        three hidden layers as wide as the input this is the paper's network, and its biases.
+    loss : {"squared", "huber", "softmax", "squared_hinge"} or Loss, default="squared"
+        The loss that trains the network; the last two are for classes only.
+    lift : {"auto", "fenchel", "tikhonov"} or Lift, default="auto"
+        How ReLU is lifted: "auto" is Tikhonov for the paper's `solver="alg1"`, Fenchel for the others.
+    solver : {"stochastic", "proximal", "alg1"}, default="stochastic"
+        Mini-batches, or all rows at once by the convergent variant or by the paper's Alg. 1 as printed.
+    gamma : "auto", float or sequence of float, default="auto"
+        The weight of the lift, one for all hidden layers or one each; "auto" is 0.1 for "alg1", else 1.
+    constraint : {"l1", "l2", "frobenius", "nonnegative"} or ConvexSet, default=None
+        The set of each weight matrix: its rows in the l1 or l2 ball, the matrix in the Frobenius ball, or >= 0.
+    radius : float, default=1.0
+        That of the ball.
+    max_iter : "auto" or int, default="auto"
+        Epochs of the stochastic solver, iterations of the others; "auto" gives small data more epochs.
+    tol : float, default=1e-4
+        The full-batch solvers stop where the projected gradient is this share of the start's.
+    batch_size : "auto" or int, default="auto"
+        Rows in a mini-batch.
+    dropout : "auto", float or pair of float, default="auto"
+        The share of inputs and of last features that are dropped in training; "auto" is (0.1, 0.2), for the regressor
+        (0, 0.4).
+    early_stopping : "auto" or bool, default="auto"
+        Hold rows out, to keep the epoch with the least loss on them and to choose the head's strength, which is then
+        fitted on all rows; "auto" does so from 100 rows on.
+    validation_fraction : float, default=0.15
+        The share of rows held out for it; not used where `fit` is given validation data.
+    n_iter_no_change : int, default=20
+        Epochs without a better held-out loss before training stops.
+    warm_start : bool, default=False
+        Start `fit` from the weights of the last one.
+    random_state : int, RandomState or None, default=None
+        Fix it for the same result every time.
+    device : str, default="cpu"
+        Where torch computes.
+    dtype : {"float32", "float64"}, default="float32"
+        The type in which the network is trained; predictions are computed in float64.
+    n_jobs : int, default=None
+        Threads of torch during `fit`; None leaves them as they are.
+    verbose : bool, default=False
+        Show a progress bar.
+    callbacks : callable or list of callables, default=None
+        Called after every epoch (iteration) with the solver's record of it; returning True ends training.
+    """
+
+    hidden_layer_sizes: Any = (200, 200)
+    _: KW_ONLY
+    network: Any = None
+    skip: bool = False
+    loss: Any = "squared"
+    lift: Any = "auto"
+    solver: str = "stochastic"
+    gamma: Any = "auto"
+    constraint: Any = None
+    radius: float = 1.0
+    max_iter: Any = "auto"
+    tol: float = 1e-4
+    batch_size: Any = "auto"
+    dropout: Any = "auto"
+    early_stopping: Any = "auto"
+    validation_fraction: float = 0.15
+    n_iter_no_change: int = 20
+    warm_start: bool = False
+    random_state: Any = None
+    device: str = "cpu"
+    dtype: str = "float32"
+    n_jobs: int | None = None
+    verbose: bool = False
+    callbacks: Any = None
+
+    _default_dropout: ClassVar[tuple[float, float]] = (0.1, 0.2)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "hidden_layer_sizes": ["array-like", COUNT],
+        "network": [Network, None],
+        "skip": ["boolean"],
+        "loss": [StrOptions({"squared", "huber"}), Loss],
+        "lift": auto_or(StrOptions(set(LIFTS)), Lift),
+        "solver": [StrOptions({"stochastic", "proximal", "alg1"})],
+        "gamma": auto_or(POSITIVE, "array-like"),
+        "constraint": [StrOptions({*SETS, "nonnegative"}), ConvexSet, None],
+        "radius": [POSITIVE],
+        "max_iter": auto_or(COUNT),
+        "tol": [SHARE],
+        "batch_size": auto_or(COUNT),
+        "dropout": auto_or(Interval(Real, 0, 1, closed="left"), "array-like"),
+        "early_stopping": auto_or("boolean"),
+        "validation_fraction": [SHARE],
+        "n_iter_no_change": [COUNT],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "device": [str],
+        "dtype": [StrOptions({"float32", "float64"})],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "callbacks": [callable, list, tuple, None],
+    }
+
+    def _loss(self) -> Loss:
+        return LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+
+    def _lift(self) -> Lift:
+        if self.lift == "auto":
+            return Tikhonov() if self.solver == "alg1" else Fenchel()
+        return LIFTS[self.lift]() if isinstance(self.lift, str) else self.lift
+
+    def _gamma(self) -> float | tuple[float, ...]:
+        if isinstance(self.gamma, str):
+            return 0.1 if self.solver == "alg1" else 1.0
+        return float(self.gamma) if isinstance(self.gamma, Real) else tuple(float(value) for value in self.gamma)
+
+    def _constraint(self) -> ConvexSet | None:
+        if self.constraint == "nonnegative":
+            return NonNegative()
+        if isinstance(self.constraint, str):
+            return SETS[self.constraint](self.radius)  # type: ignore[call-arg]
+        return self.constraint  # type: ignore[no-any-return]
+
+    def _network(self, inputs: int) -> Network:
+        """The network for so many inputs."""
+        if self.network is not None:
+            if self.network.widths[0] != inputs:
+                raise ValueError(
+                    f"network must take as many inputs as X has features ({inputs}), got {self.network.widths[0]}; "
+                    "make a Network with that first width"
+                )
+            return self.network  # type: ignore[no-any-return]
+        hidden = [int(width) for width in np.atleast_1d(self.hidden_layer_sizes)]
+        widths = [inputs, *hidden]
+        edges: dict[tuple[int, int], Any] = {(n, n - 1): "learned" for n in range(1, len(widths))}
+        if self.skip:
+            pairs = ((n, m) for n in range(2, len(widths)) for m in range(n - 1))
+            edges |= {(n, m): "identity" for n, m in pairs if widths[n] == widths[m]}
+        return Network(widths, edges, bias=True)

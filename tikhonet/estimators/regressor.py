@@ -1,0 +1,107 @@
+"""A regressor: the network, and a ridge regression on its features; one target or several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import _check_sample_weight, validate_data
+from torch import Tensor
+
+from tikhonet.estimators.base import BCDEstimator, dense
+from tikhonet.estimators.head import Head, Kind, fit_estimator, ridge, trained
+from tikhonet.estimators.parameters import Parameters
+from tikhonet.estimators.rows import Floats, Rows, canonical
+from tikhonet.estimators.scaling import Standard
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BCDRegressor(RegressorMixin, BCDEstimator):
+    __doc__ = (
+        """A ReLU network trained by block coordinate descent, with a ridge regression on its features.
+
+    It has no learning rate. Features and targets may come in any units: they are standardised inside.
+    """
+        + str(Parameters.__doc__).partition("\n")[2]
+        + """    head : {"ridge", "trained"} or linear regressor, default="ridge"
+        What replaces V on the features: a ridge regression, V as the solver left it, or any linear regressor of
+        scikit-learn's.
+    """
+    )
+
+    # Chosen on ten tables apart from the benchmark's: R2 0.673, against 0.661 with the classifier's defaults.
+    hidden_layer_sizes: Any = field(default=(200,), kw_only=False)
+    head: Any = "ridge"
+
+    _default_dropout: ClassVar[tuple[float, float]] = (0.0, 0.4)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Parameters._parameter_constraints,
+        "head": [StrOptions({"ridge", "trained"}), HasMethods(["fit", "predict"])],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least."""
+        rows, self._single = self._rows(X, y, sample_weight, reset=True)
+        validation = None if X_val is None else self._rows(X_val, y_val, None, reset=False)[0]
+        return self._learn(rows, validation)
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """One epoch over these rows; those of the first call fix the scaling of inputs and targets."""
+        rows, self._single = self._rows(X, y, sample_weight, reset=not hasattr(self, "_model"))
+        return self._learn_more(rows)
+
+    def predict(self, X: Any) -> Floats:
+        scores = self._model_scores(X)
+        return scores[:, 0] if self._single else scores
+
+    def _model_scores(self, X: Any) -> Floats:
+        data = self._check_inputs(X)
+        return self._model.scores(data, self.device)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Rows, bool]:
+        X, y = validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True
+        )
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        Y = np.asarray(y, np.float64)
+        return canonical(dense(X), Y[:, None] if Y.ndim == 1 else Y, weight), Y.ndim == 1
+
+    def _start_targets(self, rows: Rows) -> None:
+        self._standard = Standard.fit(rows.Y, rows.weight)
+
+    def _encode(self, Y: Floats) -> Tensor:
+        return torch.from_numpy(self._standard(Y))
+
+    def _head(self, V: Floats) -> Kind:
+        if self.head == "trained":
+            return trained(V)
+        if self.head == "ridge":
+            return ridge(lambda data: self._standard(data.Y))
+        return Kind(lambda data, strength: fit_estimator(self.head, data, self._standard(data.Y)))
+
+    def _in_own_units(self, head: Head) -> Head:
+        mean, deviation = self._standard.mean, self._standard.deviation
+        return Head(head.coef * deviation[:, None], head.intercept * deviation + mean)
+
+    def _fitted(self) -> dict[str, Any]:
+        standard = {name: values.tolist() for name, values in vars(self._standard).items()}
+        return {"single": self._single, **standard}
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        self._single = bool(fitted["single"])
+        self._standard = Standard(*(np.array(fitted[name], np.float64) for name in ("mean", "deviation")))
+        if not len(self._standard.mean) == len(self._standard.deviation) == len(self._model.head.coef):
+            raise ValueError("mean and deviation must hold one number for each output")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags

@@ -1,0 +1,65 @@
+"""Each feature in units of its own spread, so that no unit of measurement matters.
+
+    x  ->  (clip(x, low, high) - shift) / scale
+
+`shift` and `scale` are the weighted mean and standard deviation, the bounds lie `LIMIT` deviations away. The bounds
+are for the rare pixel or the wild outlier, whose standardised value would outweigh all others; a constant feature has
+both bounds at its value, so it is zero always.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tikhonet.estimators.rows import Floats
+
+LIMIT = 5.0
+
+
+@dataclass(frozen=True)
+class Scaling:
+    shift: Floats
+    scale: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def fit(cls, X: Floats, weight: Floats, limit: float = LIMIT) -> Scaling:
+        shift, scale = spread(X, weight)
+        reach = limit * np.where(scale > 0, scale, 0.0)
+        return cls(shift, np.where(scale > 0, scale, 1.0), shift - reach, shift + reach)
+
+    def __call__(self, X: Floats) -> Floats:
+        scaled: Floats = (np.clip(X, self.low, self.high) - self.shift) / self.scale
+        return scaled
+
+
+@dataclass(frozen=True)
+class Standard:
+    """Targets in units of their own spread:  y -> (y - mean) / deviation;  one that is constant keeps its unit."""
+
+    mean: Floats
+    deviation: Floats
+
+    @classmethod
+    def fit(cls, Y: Floats, weight: Floats) -> Standard:
+        mean, deviation = spread(Y, weight)
+        return cls(mean, np.where(deviation > 0, deviation, 1.0))
+
+    def __call__(self, Y: Floats) -> Floats:
+        standard: Floats = (Y - self.mean) / self.deviation
+        return standard
+
+
+def spread(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Weighted mean and standard deviation of each column; that of a column that is constant but for rounding is 0."""
+    largest = np.abs(X).max(0)
+    # In units of a power of two near the largest value: exact, and no square overflows.
+    unit = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1])
+    share = weight / weight.sum()
+    mean = share @ (X / unit)
+    variance = share @ np.square(X / unit - mean)
+    constant = variance <= (10 * np.finfo(float).eps) ** 2 * (1 + len(X) * mean**2)
+    return mean * unit, np.where(constant, 0.0, np.sqrt(variance)) * unit
