@@ -24,6 +24,9 @@ ORDER = [
     "estimators",
     "baselines",
     "data",
+    "experiments",
+    "report",
+    "cli",
 ]
 PACKAGE = Path(tikhonet.__file__).parent
 

@@ -47,8 +47,9 @@ def test_every_module_of_the_package_is_in_the_tree():
     assert not {name for name in modules if name not in tree}
 
 
-def test_the_readmes_example_runs(tmp_path, capsys):
+def test_the_readmes_example_runs(tmp_path, capsys, monkeypatch):
     script = tmp_path / "example.py"
+    monkeypatch.chdir(tmp_path)
     script.write_text("\n".join(blocks("python")))
     runpy.run_path(str(script))
     printed = capsys.readouterr().out

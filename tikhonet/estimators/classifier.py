@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -159,11 +159,11 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             return ridge(lambda data: np.eye(classes)[data.labels])
         if self.head == "logistic":
             return logistic(classes)
-        return Kind(lambda data, strength: fit_classifier(self.head, data, classes))
+        return Kind(lambda data, strength: fit_classifier(clone(self.head), data, classes))
 
     def _calibrate(self, model: Model, scaled: Floats, data: HeadData) -> None:
         self._sharpness = {"forward": 1.0, "energy": 1.0}
-        if self.head != "logistic":
+        if not self._head(model.head.coef).calibrated:
             self._sharpness["forward"] = sharpness(model.head(data.features), data.labels, data.weight)
         if self.decision == "energy":
             self._sharpness["energy"] = sharpness(self._energy_scores(model, scaled), data.labels, data.weight)

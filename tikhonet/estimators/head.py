@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import has_fit_parameter
@@ -75,6 +74,8 @@ class Kind:
     loss: Callable[[Head, HeadData], float] = lambda head, data: 0.0
     grid: tuple[float, ...] = ()
     default: float = 0.0
+    calibrated: bool = False
+    """Whether the softmax of its scores is a probability already."""
 
     def choose(self, data: HeadData, judge: HeadData, total: float) -> float:
         """The strength with the least loss on the rows to judge by, for a final fit on rows of this total weight."""
@@ -117,17 +118,19 @@ def ridge(targets: Callable[[HeadData], Floats]) -> Kind:
 
 def logistic(classes: int) -> Kind:
     """Minimise over V, b:  sum_i w_i cross-entropy(y_i, V f_i + b) + 1/(2 C) |V|^2."""
+    # Along the grid each fit starts from where the last one ended.
+    model = LogisticRegression(max_iter=300, warm_start=True)
 
     def fit(data: HeadData, C: float) -> Head:
         with warnings.catch_warnings():
             # 300 steps bring the loss to where it stays; the last digits of V do not matter to a prediction.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return fit_classifier(LogisticRegression(C=C, max_iter=300), data, classes)
+            return fit_classifier(model.set_params(C=C), data, classes)
 
     def loss(head: Head, data: HeadData) -> float:
         return cross_entropy(head(data.features), data.labels, data.weight)
 
-    return Kind(fit, loss, C_GRID, default=10.0)
+    return Kind(fit, loss, C_GRID, default=10.0, calibrated=True)
 
 
 def svm(classes: int) -> Kind:
@@ -149,10 +152,10 @@ def svm(classes: int) -> Kind:
 
 
 def fit_estimator(estimator: Any, data: HeadData, targets: Any) -> Head:
-    """Any linear model of scikit-learn's, cloned and fitted on the features divided by their rms norm."""
+    """Any linear model of scikit-learn's, fitted on the features divided by their rms norm."""
     norm = data.norm
     weights = {"sample_weight": data.weight} if has_fit_parameter(estimator, "sample_weight") else {}
-    fitted = clone(estimator).fit(data.features / norm, targets, **weights)
+    fitted = estimator.fit(data.features / norm, targets, **weights)
     return Head(np.atleast_2d(fitted.coef_) / norm, np.atleast_1d(fitted.intercept_))
 
 

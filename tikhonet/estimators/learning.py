@@ -178,8 +178,9 @@ class Learning(Parameters):
         else:
             data, rest = (self._head_data(model, rows.take(np.flatnonzero(mask))) for mask in (judge, ~judge))
             strength = kind.choose(rest, data, float(rows.weight[final].sum()))
-        fitted = replace(model, head=kind.fit(rest, strength))
-        self._calibrate(fitted, rows.X[judge], data)
+        if not kind.calibrated:
+            model = replace(model, head=kind.fit(rest, strength))
+        self._calibrate(model, rows.X[judge], data)
         return strength
 
     def _head_data(self, model: Model, rows: Rows) -> HeadData:

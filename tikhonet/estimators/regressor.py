@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin, _fit_context, clone
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -84,7 +84,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
             return trained(V)
         if self.head == "ridge":
             return ridge(lambda data: self._standard(data.Y))
-        return Kind(lambda data, strength: fit_estimator(self.head, data, self._standard(data.Y)))
+        return Kind(lambda data, strength: fit_estimator(clone(self.head), data, self._standard(data.Y)))
 
     def _in_own_units(self, head: Head) -> Head:
         mean, deviation = self._standard.mean, self._standard.deviation
