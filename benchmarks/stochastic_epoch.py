@@ -36,7 +36,7 @@ def main(samples: int, batch_size: int, repeats: int) -> None:
     refit = samples * WIDTH * (4 * WIDTH + 10)  # the features and the V-step on them, after the last epoch
     products = (sum(count.multiplications.values()) - refit) / (batch_size * WIDTH * WIDTH)
     print(f"{describe()}; {samples} rows in batches of {batch_size}, {products:.0f} products an epoch")
-    for epoch, before, after in zip(training.epochs[1:], rates, rates[1:], strict=True):
+    for epoch, before, after in zip(training.epochs[1:], rates[:-1], rates[1:], strict=True):
         ideal = products * (before + after) / 2
         rate = 4e-9 * batch_size * WIDTH**2 / (before + after)
         print(f"epoch {epoch.number}: {epoch.seconds:.2f} s, {100 * ideal / epoch.seconds:.0f}% of {rate:.0f} Gflop/s")

@@ -68,7 +68,7 @@ def save(path: str | os.PathLike[str], header: dict[str, Any], tensors: Mapping[
         )
     assert raw[_LENGTH : _DIGEST.start] == _OPENING
     view = memoryview(raw)
-    _write_atomically(Path(path), (view[: _DIGEST.start], _digest(raw), view[_DIGEST.stop :]))
+    write_atomically(Path(path), (view[: _DIGEST.start], _digest(raw), view[_DIGEST.stop :]))
 
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -176,7 +176,8 @@ def _is_finite(tensor: Tensor) -> bool:
     return not tensor.is_floating_point() or bool(tensor.isfinite().all())
 
 
-def _write_atomically(path: Path, parts: tuple[bytes | memoryview, ...]) -> None:
+def write_atomically(path: Path, parts: tuple[bytes | memoryview, ...]) -> None:
+    """The file appears complete under its name, or not at all."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".tikhonet-{secrets.token_hex(8)}.tmp")
     try:

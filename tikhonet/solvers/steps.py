@@ -50,7 +50,7 @@ class Recipe:
     averaging: float = 0.98
     rank: int = 64
     initial_scale: float = 0.5
-    drop_inputs: float = 0.2
+    drop_inputs: float = 0.1
     drop_features: float = 0.2
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class Dropout:
     """Masks with entries 0 or 1/(1 - p), cut from one pool of random numbers: drawing each anew is slow."""
 
     def __init__(self, p: float, mask: int, generator: torch.Generator, like: Tensor) -> None:
-        draw = torch.rand(max(3 * mask, min(64 * mask, 4_000_000)), generator=generator)
+        draw = torch.rand(max(3 * mask, min(16 * mask, 4_000_000)), generator=generator)
         self.pool = ((draw >= p).to(like.dtype) / (1 - p)).to(like.device)
 
     def __call__(self, rows: int, width: int, generator: torch.Generator) -> Tensor:

@@ -1,0 +1,66 @@
+import hashlib
+from pathlib import Path
+
+import pytest
+import torch
+
+from tikhonet import storage
+from tikhonet.data import load
+from tikhonet.estimators import BCDClassifier
+
+
+def results(document):
+    return {check["claim"]: check["holds"] for check in document["checks"]}
+
+
+def test_a_sound_model_passes(run, model):
+    document = run("certify", model, "--json").document
+    assert document["passed"]
+    assert list(results(document).values()) == [True, True, True]
+    assert hashlib.sha256(Path(model).read_bytes()).hexdigest() in document["checks"][0]["figure"]
+
+
+def test_stationarity_is_reported_and_fails_only_when_asked_for(run, model):
+    claim = "the point is stationary"
+    assert results(run("certify", model, "--data", "digits", "--json").document)[claim] is None
+    assert results(run("certify", model, "--data", "digits", "--stationary", 1e9, "--json").document)[claim] is True
+    strict = run("certify", model, "--data", "digits", "--stationary", 0, "--json", code=1).document
+    assert results(strict)[claim] is False
+    assert not strict["passed"]
+
+
+def test_weights_outside_their_set_fail(run, model):
+    header, tensors = storage.load(model)
+    tensors["W.1.0"] *= 100
+    storage.save(model, header, tensors)
+    document = run("certify", model, "--json", code=1).document
+    assert results(document)["the weights are in their set"] is False
+    assert "FAIL" in run("certify", model, code=1).out
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda raw: raw[:-10], lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), lambda raw: b""]
+)
+def test_a_damaged_file_fails_the_first_check(run, mistake, model, damage):
+    Path(model).write_bytes(damage(Path(model).read_bytes()))
+    document = run("certify", model, "--json", code=1).document
+    assert results(document) == {"the file is as it was saved": False}
+    assert "small.model" in mistake("predict", model, "--data", "digits", code=1)
+
+
+def test_the_residual_of_v_is_the_gradient_of_the_lifted_objective(run, tmp_path):
+    """By automatic differentiation, at the features of the forward pass, with the ridge of the proximal solver."""
+    words = ["--hidden", "8", "--solver", "proximal", "--max-iter", 2, "--dtype", "float64", "-o", "m"]
+    run("fit", "--data", "digits", *words)
+    figure = run("certify", "m", "--data", "digits", "--json").document["checks"][-1]["figure"]
+    estimator, data = BCDClassifier.load(tmp_path / "m"), load("digits")
+    features = torch.from_numpy(estimator.transform(data.X.astype(float)))
+    targets = estimator._loss().encode(torch.from_numpy(data.y), 10).double()
+    V = estimator._model.V.clone().requires_grad_()
+    value = estimator._loss().rows(targets, features @ V.T).sum() + 0.02 * len(data) / 2 * V.square().sum()
+    (gradient,) = torch.autograd.grad(value, V)
+    assert f"V {float(gradient.norm()):.3g}," in figure
+
+
+def test_stationarity_needs_rows(mistake, model):
+    assert "--data" in mistake("certify", model, "--stationary", 0.1)

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from tikhonet.estimators import BCDClassifier, BCDRegressor
+
+
+def test_the_issues_example_writes_a_model_and_says_how_it_ended(run, tmp_path):
+    words = "fit --data digits --solver proximal --max-iter 5 --seed 0 --output FILE"
+    out = run(*words.split()).out
+    assert "used up before a stationary point" in out
+    assert "raise --max-iter" in out
+    assert "FILE" in out
+    assert isinstance(BCDClassifier.load(tmp_path / "FILE"), BCDClassifier)
+
+
+def test_the_same_seed_gives_the_same_file(run, tmp_path):
+    for name in ("a", "b"):
+        run("fit", "--data", "digits", "--hidden", "20", "--max-iter", 2, "--seed", 3, "-o", name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_every_option_reaches_the_estimator(run, tmp_path):
+    words = """fit --data digits --hidden 20,20,20 --skip --constraint l2 --radius 2 --head svm --loss huber
+        --lift fenchel --gamma 1,2,3 --max-iter 2 --tol 0.01 --batch-size 300 --dropout 0.1,0.3 --no-early-stopping
+        --validation-fraction 0.2 --patience 7 --class-weight balanced --seed 4 --threads 1 --dtype float64 -o m"""
+    run(*words.split())
+    expected = {
+        "hidden_layer_sizes": [20, 20, 20],
+        "skip": True,
+        "constraint": "l2",
+        "radius": 2.0,
+        "head": "svm",
+        "loss": "huber",
+        "lift": "fenchel",
+        "gamma": [1.0, 2.0, 3.0],
+        "max_iter": 2,
+        "tol": 0.01,
+        "batch_size": 300,
+        "dropout": [0.1, 0.3],
+        "early_stopping": False,
+        "validation_fraction": 0.2,
+        "n_iter_no_change": 7,
+        "class_weight": "balanced",
+        "random_state": 4,
+        "n_jobs": 1,
+        "dtype": "float64",
+    }
+    found = BCDClassifier.load(tmp_path / "m").get_params()
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_real_targets_are_regressed(run, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    np.savez(tmp_path / "rows.npz", X=X, y=X[:, 0] ** 2 + 0.1)
+    document = run("fit", "--data", "rows.npz", "--hidden", "30", "--json", "-o", "m").document
+    assert document["task"] == "regression"
+    assert document["training"]["r2"] > 0.8
+    assert isinstance(BCDRegressor.load(tmp_path / "m"), BCDRegressor)
+
+
+def test_whole_numbers_that_hardly_repeat_need_a_task(run, mistake, tmp_path):
+    np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(60, 2)), y=np.arange(60))
+    assert "--task" in mistake("fit", "--data", "rows.npz", "-o", "m")
+    words = ["fit", "--data", "rows.npz", "--task", "regression", "--max-iter", 2, "--hidden", "5", "--json", "-o", "m"]
+    assert run(*words).document["task"] == "regression"
+
+
+def test_planted_data_serve_both_tasks(run):
+    small = ["--data", "planted", "--hidden", "20", "--max-iter", 2, "--json"]
+    assert run("fit", *small, "-o", "c").document["task"] == "classification"
+    assert run("fit", *small, "--task", "regression", "-o", "r").document["task"] == "regression"
+    assert "r2" in run("evaluate", "r", "--data", "planted", "--json").document
+
+
+def test_a_table_with_names_and_text_labels(run, iris):
+    document = run("fit", "--data", "iris.csv", "--label", "kind", "--hidden", "20", "--json", "-o", "m").document
+    assert document["task"] == "classification"
+    assert document["features"] == 4
+    assert document["training"]["error_percent"] < 10
+    assert run("evaluate", "m", "--data", "iris.csv", "--label", -1, "--json").document["rows"] == 150
+
+
+@pytest.mark.parametrize("suffix", [".npy", "-idx2-ubyte"])
+def test_files_without_names_take_the_label_by_index(run, tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 9, size=(120, 5)).astype(np.uint8)
+    rows[:, 4] = rows[:, 0] > 4
+    path = tmp_path / f"rows{suffix}"
+    if suffix == ".npy":
+        np.save(path, rows)
+    else:
+        path.write_bytes(bytes([0, 0, 8, 2]) + np.array(rows.shape, ">i4").tobytes() + rows.tobytes())
+    words = ["--data", path.name, "--label", 4, "--hidden", "10", "--max-iter", 5, "--json", "-o", "m"]
+    assert run("fit", *words).document["features"] == 4

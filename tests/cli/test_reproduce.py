@@ -1,0 +1,58 @@
+import pytest
+
+from tikhonet.report import Report
+
+SOLVERS = "proximal-s,stochastic,adam,pixels"
+WORDS = ["reproduce", "mnist", "--quick", "--epochs", 2, "--trials", "0", "--solvers", SOLVERS, "--output", "out"]
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """A run of a few solvers, two passes each."""
+    from tests.cli.conftest import invoke
+
+    folder = tmp_path_factory.mktemp("reproduce")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        ran = invoke(*WORDS, "--json")
+    assert ran.code == 0, ran.err
+    return folder / "out", ran
+
+
+def test_the_page_the_figures_and_the_records_are_there(once):
+    folder, ran = once
+    assert (folder / "report.html").stat().st_size > 10_000
+    assert ran.document["page"] == "out/report.html"
+    assert ran.document["records"] == len(ran.document["results"]) == 4
+    assert all((folder.parent / path).is_file() for path in ran.document["figures"] + ran.document["tables"])
+
+
+def test_the_page_says_how_to_redo_it(once):
+    page = (once[0] / "report.html").read_text()
+    assert f"tikhonet reproduce mnist --quick --output out --solvers {SOLVERS} --trials 0 --epochs 2" in page
+
+
+def test_a_finished_run_is_not_done_again(once, run, monkeypatch):
+    folder = once[0]
+    before = {path: path.stat().st_mtime_ns for path in (folder / "records").iterdir()}
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setattr("tikhonet.report.write_report", lambda output, command: Report(output / "report.html", [], []))
+    assert "report.html" in run(*WORDS).out
+    assert {path: path.stat().st_mtime_ns for path in (folder / "records").iterdir()} == before
+
+
+def test_other_settings_in_the_same_folder_are_refused(once, mistake, monkeypatch):
+    monkeypatch.chdir(once[0].parent)
+    words = ["3" if word == 2 else word for word in WORDS]
+    assert "choose another output folder" in mistake(*words, code=1)
+
+
+def test_ctrl_c_keeps_finished_trials(run, tmp_path, monkeypatch):
+    def interrupted(images, size, folder, **_):
+        (folder / "records").mkdir(parents=True)
+        (folder / "records" / "pixels-0.json").write_text("{}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tikhonet.experiments.run", interrupted)
+    line = run(*WORDS, code=130).err
+    assert "1 finished trials are kept in out/records" in line

@@ -1,0 +1,101 @@
+"""`tikhonet certify`: what can be checked of a saved model, with exit code 1 if something that must hold does not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from tikhonet.certificates import Check
+from tikhonet.cli.inputs import Source, labels
+from tikhonet.cli.lifted import relative_stationarity
+from tikhonet.cli.models import SavedModel, open_model, sha256
+from tikhonet.cli.options import DataHome, Header, Json, Label, Model, OptionalData, Split
+from tikhonet.cli.printing import show, table
+from tikhonet.network import BIAS
+from tikhonet.storage import ModelFormatError
+
+EXAMPLE = "tikhonet certify my.model --data digits"
+
+WORDS = {True: "pass", False: "FAIL", None: "-"}
+
+
+def certify(
+    model: Model,
+    data: OptionalData = None,
+    split: Split = None,
+    label: Label = None,
+    header: Header = None,
+    data_home: DataHome = None,
+    stationary: Annotated[
+        float | None,
+        typer.Option(
+            help="Fail unless the projected gradient is at most this share of that at a random start.",
+            metavar="TOL",
+            min=0.0,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check what must hold of a saved model.
+
+    The file is intact, the weights are finite and in their set. With --data also how far it is from a stationary point
+    of the lifted objective on these rows (of a data set the training part), with the forward pass's features as U.
+    """
+    if stationary is not None and data is None:
+        raise typer.BadParameter("needs rows to be measured on; add --data", param_hint="--stationary")
+    try:
+        saved = open_model(model)
+    except ModelFormatError as error:
+        checks = [Check("the file is as it was saved", False, str(error))]
+    else:
+        digest = f"its seal holds; SHA-256 of the file {sha256(model)}"
+        checks = [Check("the file is as it was saved", True, digest), check_finite(saved), check_feasible(saved)]
+        if data is not None:
+            source = Source(data, split, label, header, data_home)
+            checks.append(check_stationary(saved, source, stationary))
+    passed = all(check.holds is not False for check in checks)
+    rows: list[tuple[object, ...]] = [(check.claim, WORDS[check.holds], check.figure) for check in checks]
+    document = {"model": model, "passed": passed, "checks": [asdict(check) for check in checks]}
+    show(document, as_json, table(("claim", "result", "figure"), rows))
+    if not passed:
+        raise typer.Exit(1)
+
+
+def check_finite(saved: SavedModel) -> Check:
+    matrices = {**saved.estimator._model.W, "V": saved.estimator._model.V}
+    broken = [str(name) for name, matrix in matrices.items() if not bool(matrix.isfinite().all())]
+    count = sum(matrix.numel() for matrix in matrices.values())
+    figure = f"NaN or infinity in {', '.join(broken)}" if broken else f"{count:,} numbers"
+    return Check("the weights are finite", not broken, figure)
+
+
+def check_feasible(saved: SavedModel) -> Check:
+    """Every learned matrix is in the constraint's set, as stored."""
+    claim = "the weights are in their set"
+    if "constraint" not in saved.header["parameters"]:
+        return Check(claim, None, "the set was an object of its own, which a model file does not keep")
+    set_ = saved.estimator._constraint()
+    if set_ is None:
+        return Check(claim, True, "no constraint: every matrix is allowed")
+    excess = {f"W[{n},{m}]": set_.violation(W) for (n, m), W in saved.estimator._model.W.items() if m != BIAS}
+    worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
+    return Check(claim, excess[worst] <= 0, f"{set_}; worst: {worst}, exceeds it by {max(excess[worst], 0.0):.3g}")
+
+
+def check_stationary(saved: SavedModel, source: Source, tolerance: float | None) -> Check:
+    claim = "the point is stationary"
+    lost = [name for name in ("loss", "lift", "gamma") if name not in saved.header["parameters"]]
+    if saved.task is None or lost:
+        reason = f"its {lost[0]} was an object, which a model file does not keep" if lost else "it has no targets"
+        return Check(claim, False if tolerance is not None else None, f"cannot be measured: {reason}")
+    rows = source.read("train", saved.task)
+    y: Any = labels(rows, source)
+    here, start = relative_stationarity(saved.estimator, saved.columns(rows, source), y)
+    share = here.total / max(1.0, start.total)
+    parts = ", ".join(f"{block} {value:.3g}" for block, value in here.residual.items())
+    figure = f"projected gradient {here.total:.3g} ({parts}), {share:.3g} of a random start's {start.total:.3g}"
+    asked = "" if tolerance is None else f"; asked for {tolerance:g}"
+    return Check(claim, None if tolerance is None else share <= tolerance, figure + asked)

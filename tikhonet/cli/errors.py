@@ -1,0 +1,80 @@
+"""A mistake becomes one line that names what to change. Exit codes: 2 for usage, 1 for failures, 130 for Ctrl-C."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import typer
+
+from tikhonet.data import DataError
+from tikhonet.experiments.records import RecordError
+from tikhonet.storage import ModelFormatError
+
+DEBUG = "TIKHONET_DEBUG"
+OPTIONS = {
+    "hidden_layer_sizes": "--hidden",
+    "random_state": "--seed",
+    "n_jobs": "--threads",
+    "n_iter_no_change": "--patience",
+}
+"""Parameters of the estimators whose option has another name."""
+
+
+class Failure(typer.TyperException):
+    """What was asked for cannot be done; the message is one line with the remedy."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def explain(error: Exception) -> typer.TyperException:
+    """The same as a message for the user."""
+    match error:
+        case typer.TyperException():
+            return error
+        case DataError() | ModelFormatError() | RecordError():
+            return Failure(str(error))
+        case MemoryError():
+            return Failure("the memory of this machine is used up; use fewer rows or smaller --hidden layers")
+        case OSError():
+            cause = error.strerror or str(error)
+            remedy = "" if ";" in cause else "; correct that, and run it again"
+            return Failure(f"{error.filename or 'a file'}: {cause}{remedy}")
+        case ValueError() if found := re.match(r"(?:The ')?(\w+)(?:' parameter of \w+)? must ", str(error)):
+            option = OPTIONS.get(found[1], f"--{found[1].replace('_', '-')}")
+            return Failure(f"{option} must {str(error)[found.end() :]}", exit_code=2)
+        case ValueError() if re.search(r"\b(must|needs)\b", str(error)):
+            return Failure(str(error))  # in the words of this library, whose messages say what to do
+    first = next(iter(str(error).splitlines()), "")
+    return Failure(f"unexpected {type(error).__name__}: {first}; set {DEBUG}=1 to see where, and please report it")
+
+
+def tell(error: typer.TyperException, file: TextIO | None = None) -> None:
+    context: Any = getattr(error, "ctx", None)
+    hint = f" (see {context.command_path} --help)" if context else ""
+    print(f"tikhonet: {one_line(error.format_message())}{hint}", file=file or sys.stderr)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        print(f"tikhonet: warning: {one_line(str(message))}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def print_traceback(error: Exception) -> None:
+    traceback.print_exception(error, file=sys.stderr)

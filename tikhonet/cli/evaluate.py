@@ -1,0 +1,80 @@
+"""`tikhonet evaluate`: how good a saved model is on labelled rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.table import Table
+
+from tikhonet.cli.errors import Failure
+from tikhonet.cli.inputs import Source, labels
+from tikhonet.cli.measures import class_measures, headline, number_measures
+from tikhonet.cli.models import open_model
+from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Model, Split
+from tikhonet.cli.printing import facts, show, table
+from tikhonet.cli.progress import by_chunks
+
+EXAMPLE = "tikhonet evaluate my.model --data digits"
+
+SHOWN = 20
+"""Classes up to which the confusion matrix is printed."""
+
+
+def evaluate(
+    model: Model,
+    data: Data,
+    split: Split = None,
+    label: Label = None,
+    header: Header = None,
+    data_home: DataHome = None,
+    as_json: Json = False,
+) -> None:
+    """Compare predictions with labels.
+
+    The rows are those of a file, or the test part of a data set.
+    """
+    saved = open_model(model)
+    task = saved.need_task("be evaluated")
+    source = Source(data, split, label, header, data_home)
+    rows = source.read("test", task)
+    y = labels(rows, source)
+    X = saved.columns(rows, source)
+    title = source.title("test")
+    document: dict[str, Any] = {"model": model, "data": title, "task": task}
+    if task == "regression":
+        if y.dtype.kind == "U":
+            raise Failure(f"{source.data} has text as labels, and {model} predicts numbers; name another --label")
+        measures = number_measures(y, by_chunks(saved.estimator.predict, X, "predicting"))
+        show(document | measures, as_json, facts(data=title, result=headline(measures)))
+        return
+    classes = saved.estimator.classes_
+    if not np.isin(y, classes).any():
+        raise Failure(
+            f"{source.data}: none of its labels (such as {y[0]!s}) is a class of the model (such as {classes[0]!s}); "
+            "name another --label"
+        )
+    predicted = by_chunks(saved.estimator.predict, X, "predicting")
+    measures, matrix = class_measures(y, predicted), confusion(y, predicted, classes)
+    unknown = int(np.sum(~np.isin(y, classes)))
+    document |= {**measures, "unknown_labels": unknown, "classes": classes, "confusion": matrix}
+    notes = {"unknown_labels": f"{unknown} rows, counted as wrong"} if unknown else {}
+    drawn = [draw(matrix, classes)] if len(classes) <= SHOWN else []
+    show(document, as_json, facts(data=title, result=headline(measures), **notes), *drawn)
+
+
+def confusion(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Rows by label, columns by prediction."""
+    known = np.isin(y, classes)
+    matrix = np.zeros((len(classes), len(classes)), np.int64)
+    np.add.at(matrix, (np.searchsorted(classes, y[known]), np.searchsorted(classes, predicted[known])), 1)
+    return matrix
+
+
+def draw(matrix: NDArray[np.int64], classes: NDArray[Any]) -> Table:
+    names = [str(label) for label in classes]
+    rows: list[tuple[object, ...]] = [
+        (name, *(count or "." for count in counts)) for name, counts in zip(names, matrix.tolist(), strict=True)
+    ]
+    return table(("label", *names), rows, title="confusion (columns: predictions)")

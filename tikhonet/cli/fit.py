@@ -1,0 +1,185 @@
+"""`tikhonet fit`: train a network on a data set or a file, and save it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from tikhonet.cli import fit_options as options
+from tikhonet.cli.errors import Failure
+from tikhonet.cli.fit_options import numbers
+from tikhonet.cli.inputs import Source, has_names, labels
+from tikhonet.cli.interruption import stoppable
+from tikhonet.cli.measures import headline, measure
+from tikhonet.cli.names import check_name
+from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Seed, Split, Threads
+from tikhonet.cli.outputs import check_output, save_or_rescue
+from tikhonet.cli.printing import facts, show
+from tikhonet.cli.training_bar import training_bar
+from tikhonet.solvers import Status
+
+EXAMPLE = "tikhonet fit --data digits --solver proximal --max-iter 5 --output my.model"
+
+REMEDIES = {
+    Status.SCHEDULE_EXHAUSTED: "use --solver proximal or stochastic",
+    Status.MAX_ITER: "raise --max-iter",
+    Status.NONFINITE: "use --dtype float64, or look for extreme values in the data",
+    Status.INTERRUPTED: "run it again to train to the end",
+}
+EXIT_CODES = {Status.INTERRUPTED: 130, Status.NONFINITE: 1}
+"""Of runs that did not come to their end; what they reached is saved all the same."""
+
+
+def fit(
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE")],
+    split: Split = None,
+    label: Label = None,
+    header: Header = None,
+    data_home: DataHome = None,
+    task: options.Task = None,
+    hidden: options.Hidden = "200,200",
+    skip: options.Skip = False,
+    constraint: options.Constraint = None,
+    radius: options.Radius = 1.0,
+    head: options.Head = None,
+    solver: options.Solver = "stochastic",
+    loss: options.Loss = "squared",
+    lift: options.Lift = "auto",
+    gamma: options.Gamma = "auto",
+    max_iter: options.MaxIter = None,
+    tol: options.Tol = 1e-4,
+    batch_size: options.BatchSize = None,
+    dropout: options.Dropout = "auto",
+    early_stopping: options.EarlyStopping = None,
+    validation_fraction: options.ValidationFraction = 0.15,
+    patience: options.Patience = 20,
+    class_weight: options.ClassWeight = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    device: options.Device = "cpu",
+    dtype: options.Dtype = "float32",
+    as_json: Json = False,
+) -> None:
+    """Train a network and save it.
+
+    The rows are those of a file of your own, or the training part of a data set. Ctrl-C ends training after the epoch
+    that is running, and saves what was learned.
+    """
+    check_output(output)
+    parameters: dict[str, Any] = {
+        "hidden_layer_sizes": options.widths(hidden),
+        "skip": skip,
+        "constraint": constraint,
+        "radius": radius,
+        "solver": solver,
+        "loss": loss,
+        "lift": lift,
+        "gamma": one_or_all("--gamma", gamma),
+        "max_iter": max_iter or "auto",
+        "tol": tol,
+        "batch_size": batch_size or "auto",
+        "dropout": one_or_all("--dropout", dropout),
+        "early_stopping": "auto" if early_stopping is None else early_stopping,
+        "validation_fraction": validation_fraction,
+        "n_iter_no_change": patience,
+        "random_state": seed,
+        "n_jobs": threads,
+        "device": device,
+        "dtype": dtype,
+    }
+    source = Source(data, split, label, header, data_home)
+    rows = source.read("train", task)
+    y = labels(rows, source)
+    task = task or infer_task(y, source)
+    estimator = build(task, parameters, head, class_weight)
+    seconds = train(estimator, rows.X, y)
+    measures = measure(estimator, rows.X, y)
+    if has_names(rows):
+        estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
+    save_or_rescue(estimator.save, output)
+    status: Status = estimator.status_
+    sentence = status.value.partition(". ")[0].rstrip(".") + "."
+    remedy = f" To do: {REMEDIES[status]}." if status in REMEDIES else ""
+    title = source.title("train")
+    document = {
+        "model": output,
+        "task": task,
+        "data": title,
+        "rows": len(rows.X),
+        "features": rows.X.shape[1],
+        "status": status.name,
+        "message": sentence + remedy,
+        "iterations": estimator.n_iter_,
+        "seconds": seconds,
+        "training": measures,
+        "sparsity": estimator.sparsity_,
+        "bytes": output.stat().st_size,
+    }
+    human = facts(
+        data=f"{title}: {len(rows.X):,} rows of {rows.X.shape[1]} numbers, {task}",
+        status=f"{sentence}{remedy}",
+        iterations=estimator.n_iter_,
+        training=headline(measures),
+        seconds=f"{seconds:.1f}",
+        model=output,
+    )
+    show(document, as_json, human)
+    if status in EXIT_CODES:
+        raise typer.Exit(EXIT_CODES[status])
+
+
+def one_or_all(option: str, text: str) -> Any:
+    """`auto`, a number, or a list of numbers."""
+    if text == "auto":
+        return text
+    values = numbers(option, text, float)
+    return values[0] if len(values) == 1 else values
+
+
+def infer_task(y: NDArray[Any], source: Source) -> str:
+    """Text and whole numbers are classes, real numbers are targets; whole numbers that hardly repeat may be either."""
+    if y.dtype.kind == "f":
+        return "regression"
+    kinds = len(np.unique(y))
+    if y.dtype.kind in "iu" and kinds > max(20, len(y) // 2):
+        raise typer.BadParameter(
+            f"must be given: the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows",
+            param_hint="--task",
+        )
+    return "classification"
+
+
+def build(task: str, parameters: dict[str, Any], head: str | None, class_weight: str | None) -> Any:
+    from tikhonet.estimators import BCDClassifier, BCDRegressor
+
+    if task == "classification":
+        return BCDClassifier(**parameters, head=head or "logistic", class_weight=class_weight)
+    check_name(parameters["loss"], options.REGRESSOR_LOSSES, "--loss")
+    if head is not None:
+        check_name(head, options.REGRESSOR_HEADS, "--head")
+    if class_weight is not None:
+        raise typer.BadParameter("is for classification", param_hint="--class-weight")
+    return BCDRegressor(**parameters, head=head or "ridge")
+
+
+def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> float:
+    """The seconds that it took; a run in which no epoch ended is an error."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    clock = time.perf_counter()
+    with training_bar(estimator, len(X)) as shown, stoppable() as stop, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the status says it, with a remedy
+        estimator.set_params(callbacks=[shown, stop]).fit(X, y)
+    estimator.set_params(callbacks=None)
+    if estimator.status_ is Status.INTERRUPTED and shown.done == 0:
+        raise Failure("interrupted before the first epoch was done; no output was written", exit_code=130)
+    if estimator.status_ is Status.NONFINITE and shown.done <= 1:
+        raise Failure(f"training gave numbers that are not finite; {REMEDIES[Status.NONFINITE]}")
+    return time.perf_counter() - clock

@@ -1,0 +1,100 @@
+"""`tikhonet info`: this installation, or what is in a model file."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from tikhonet.cli.drawing import draw_text
+from tikhonet.cli.fit_options import devices
+from tikhonet.cli.models import open_model, sha256
+from tikhonet.cli.options import Json
+from tikhonet.cli.printing import facts, show
+from tikhonet.data import DataError, find_home
+from tikhonet.network import BIAS
+
+EXAMPLE = "tikhonet info"
+
+PACKAGES = ("tikhonet", "torch", "numpy", "scipy", "scikit-learn", "rich", "typer", "safetensors")
+
+
+def info(
+    model: Annotated[Path | None, typer.Argument(help="A model file to describe.", metavar="[MODEL]")] = None,
+    as_json: Json = False,
+) -> None:
+    """Describe this installation or a model.
+
+    Versions, threads, devices and the data home; of a model file its network, parameters, zeros and size.
+    """
+    if model is None:
+        show_installation(as_json)
+    else:
+        show_model(model, as_json)
+
+
+def show_installation(as_json: bool) -> None:
+    versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    try:
+        home = str(find_home())
+    except DataError as error:
+        home = str(error)
+    document = {
+        "versions": versions,
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "devices": devices(),
+        "data_home": home,
+    }
+    human = facts(
+        versions=", ".join(f"{name} {number}" for name, number in versions.items()),
+        threads=f"{torch.get_num_threads()} of torch on {os.cpu_count()} cores",
+        devices=", ".join(devices()),
+        data_home=home,
+    )
+    show(document, as_json, human)
+
+
+def show_model(path: Path, as_json: bool) -> None:
+    saved = open_model(path)
+    estimator: Any = saved.estimator
+    learned, head = estimator._model, estimator._model.head
+    nonzero = {f"{n},{'bias' if m == BIAS else m}": float((W != 0).double().mean()) for (n, m), W in learned.W.items()}
+    weights = sum(matrix.numel() for matrix in learned.W.values())
+    parameters = saved.header["parameters"]
+    changed = {name: value for name, value in parameters.items() if value != default(type(estimator), name)}
+    document = {
+        "model": path,
+        "estimator": saved.kind,
+        "task": saved.task,
+        "widths": learned.network.widths,
+        "outputs": len(head.coef),
+        "weights": weights,
+        "sparsity": estimator.sparsity_,
+        "nonzero": nonzero,
+        "status": estimator.status_.name,
+        "iterations": estimator.n_iter_,
+        "parameters": parameters,
+        "classes": getattr(estimator, "classes_", None),
+        "feature_names": saved.names,
+        "bytes": path.stat().st_size,
+        "sha256": sha256(path),
+    }
+    human = facts(
+        model=f"{path} ({path.stat().st_size:,} bytes)",
+        estimator=f"{saved.kind}, {estimator.n_iter_} iterations, {estimator.status_.name}",
+        weights=f"{weights:,}, of which {100 * estimator.sparsity_:.1f}% are exactly zero (biases not counted)",
+        changed=", ".join(f"{name} = {value}" for name, value in changed.items()) or "nothing: all are defaults",
+    )
+    show(document, as_json, human, "\n" + draw_text(learned.network, learned.W, len(head.coef)))
+
+
+def default(kind: type, name: str) -> Any:
+    """That of a parameter, as a model file would hold it."""
+    value = getattr(kind(), name)
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,110 @@
+"""Rows from a data set by name or from a file of the user's own."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+from numpy.typing import NDArray
+
+from tikhonet.cli.errors import Failure
+from tikhonet.cli.names import nearest
+from tikhonet.cli.progress import bar
+from tikhonet.data import COLLECTIONS, NAMES, Dataset, Table, find_home, load, planted, read_table
+from tikhonet.data.obtain import places
+from tikhonet.data.table import default_names
+
+
+@dataclass(frozen=True)
+class Source:
+    """What was said of the data on the command line."""
+
+    data: str
+    split: str | None = None
+    label: str | None = None
+    header: bool | None = None
+    data_home: Path | None = None
+
+    @property
+    def name(self) -> str | None:
+        """That of the data set; None for a file."""
+        known = self.data.lower().replace("_", "-")
+        return known if known in NAMES else None
+
+    def title(self, split: str) -> str:
+        return f"{self.name}, {self.split or split}" if self.name else self.data
+
+    def read(self, split: str, task: str | None = None) -> Table:
+        """The rows; of a data set those of its `split`, if no other was asked for."""
+        if self.name:
+            if self.label is not None:
+                raise typer.BadParameter("is for files; a data set has its own labels", param_hint="--label")
+            data = load_set(self.name, self.split or split, self.data_home, task)
+            return Table(data.X, data.y, tuple(default_names(data.X.shape[1])))
+        if self.split is not None:
+            raise typer.BadParameter(f"is for data sets ({', '.join(NAMES)}), not for files", param_hint="--split")
+        path = Path(self.data).expanduser()
+        if not path.exists() and not path.suffix and os.sep not in self.data:
+            raise typer.BadParameter(
+                f"{self.data!r} is neither a data set ({', '.join(NAMES)}) nor a file{nearest(self.data, NAMES)}",
+                param_hint="--data",
+            )
+        with bar(f"reading {path.name}"):
+            return read_table(path, column(self.label), self.header)
+
+
+def load_set(name: str, split: str, data_home: Path | None, task: str | None = None) -> Dataset:
+    """A data set by name, with a bar; a download has its own."""
+    if name == "planted" and task == "regression":
+        return planted(split, task)
+    if not is_here(name, data_home):
+        return load(name, split, data_home)
+    with bar(f"reading {name}, {split}"):
+        return load(name, split, data_home)
+
+
+def is_here(name: str, data_home: Path | None) -> bool:
+    """Whether all files of a data set are on this machine."""
+    if name not in COLLECTIONS:
+        return True
+    collection, home = COLLECTIONS[name], find_home(data_home)
+    return all(any(places(collection, file, home)) for file in collection.sha256)
+
+
+def column(label: str | None) -> str | int | None:
+    """A column's index if it is a whole number, else its name."""
+    try:
+        return int(label) if label is not None else None
+    except ValueError:
+        return label
+
+
+def labels(table: Table, source: Source) -> NDArray[Any]:
+    if table.y is None:
+        raise typer.BadParameter(
+            f"must name the column of {source.data} that holds the labels (-1 is the last one)", param_hint="--label"
+        )
+    return table.y
+
+
+def has_names(table: Table) -> bool:
+    return list(table.feature_names) != default_names(len(table.feature_names))
+
+
+def aligned(table: Table, names: list[str], width: int, source: Source) -> NDArray[Any]:
+    """The columns that a model takes: by their names where both sides have some, else all of them in order."""
+    if names and has_names(table):
+        missing = [name for name in names if name not in table.feature_names]
+        if missing:
+            raise Failure(
+                f"{source.data} has no column {missing[0]!r}, which the model was trained on"
+                f"{nearest(missing[0], table.feature_names)}; add it, or rename one"
+            )
+        return table.X[:, [table.feature_names.index(name) for name in names]]
+    if table.X.shape[1] != width:
+        hint = "name the label's column with --label" if table.X.shape[1] == width + 1 else "use data of that width"
+        raise Failure(f"{source.data} has {table.X.shape[1]} columns of numbers, and the model takes {width}; {hint}")
+    return table.X

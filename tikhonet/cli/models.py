@@ -1,0 +1,64 @@
+"""A saved model of whichever kind the file says it is."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tikhonet import storage
+from tikhonet.cli.errors import Failure
+from tikhonet.cli.inputs import Source, aligned
+from tikhonet.data import Table
+
+TASKS = {"BCDClassifier": "classification", "BCDRegressor": "regression", "BCDFeatures": None}
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    path: Path
+    header: dict[str, Any]
+    estimator: Any
+    names: list[str]
+    """Those of the columns that it was trained on, if they had any."""
+
+    @property
+    def kind(self) -> str:
+        return type(self.estimator).__name__
+
+    @property
+    def task(self) -> str | None:
+        return TASKS[self.kind]
+
+    @property
+    def width(self) -> int:
+        return int(self.estimator.n_features_in_)
+
+    def columns(self, table: Table, source: Source) -> Any:
+        return aligned(table, self.names, self.width, source)
+
+    def need_task(self, command: str) -> str:
+        if self.task is None:
+            raise Failure(f"{self.path} holds features without a head, so it cannot {command}; use predict --features")
+        return self.task
+
+
+def open_model(path: Path) -> SavedModel:
+    from tikhonet import estimators
+
+    if not path.exists():
+        raise Failure(f"{path} does not exist; name a file that `tikhonet fit` wrote")
+    header, _ = storage.load(path)
+    kind = str(header.get("estimator"))
+    if kind not in TASKS:
+        raise Failure(f"{path} holds a {kind[:80]!r}, not one of {', '.join(TASKS)}; use a file of `tikhonet fit`")
+    estimator: Any = getattr(estimators, kind).load(path)
+    # The columns are put in order here; scikit-learn would warn of every array without names.
+    names = [str(name) for name in vars(estimator).pop("feature_names_in_", ())]
+    return SavedModel(path, header, estimator, names)
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

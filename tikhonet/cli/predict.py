@@ -1,0 +1,71 @@
+"""`tikhonet predict`: what a saved model says of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from tikhonet.cli.inputs import Source
+from tikhonet.cli.models import open_model
+from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Model, Split
+from tikhonet.cli.predictions import Arrays, check_kind, csv_text, save
+from tikhonet.cli.printing import facts, show
+from tikhonet.cli.progress import by_chunks
+
+EXAMPLE = "tikhonet predict my.model --data digits --output predictions.csv"
+
+
+def predict(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help=".csv, .npy, .npz or .parquet; else CSV is printed.", metavar="FILE"),
+    ] = None,
+    split: Split = None,
+    label: Label = None,
+    header: Header = None,
+    data_home: DataHome = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
+    features: Annotated[bool, typer.Option("--features", help="The learned features instead.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Predict the labels of rows.
+
+    The rows are those of a file, where a column named by --label is left out, or the test part of a data set.
+    """
+    if output is not None:
+        check_kind(output, arrays=1 + proba)
+    saved = open_model(model)
+    if proba and (features or saved.task != "classification"):
+        raise typer.BadParameter("is for predictions of a classifier", param_hint="--proba")
+    if not features:
+        saved.need_task("predict")
+    source = Source(data, split, label, header, data_home)
+    X = saved.columns(source.read("test", saved.task), source)
+    arrays: Arrays = {}
+    if features:
+        arrays["feature"] = by_chunks(saved.estimator.transform, X, "computing features")
+    else:
+        arrays["prediction"] = by_chunks(saved.estimator.predict, X, "predicting")
+    if proba:
+        arrays["probability"] = by_chunks(saved.estimator.predict_proba, X, "computing probabilities")
+    classes = list(map(str, saved.estimator.classes_)) if proba else []
+    document = {"model": model, "data": source.title("test"), "rows": len(X), "output": output}
+    if output is None:
+        show(document | {"classes": classes} | arrays, as_json, csv_text(arrays, classes).rstrip("\n"))
+        return
+    save(output, arrays, classes)
+    human = facts(data=f"{document['data']}: {len(X):,} rows", **summary(arrays), predictions=output)
+    show(document, as_json, human)
+
+
+def summary(arrays: Arrays) -> dict[str, str]:
+    values = arrays.get("prediction")
+    if values is None or values.dtype.kind == "f":
+        return {}
+    found = zip(*np.unique(values, return_counts=True), strict=True)
+    return {"labels": ", ".join(f"{label}: {count}" for label, count in list(found)[:20])}

@@ -1,0 +1,150 @@
+"""`tikhonet reproduce`: an experiment of the paper, and the page that shows it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tikhonet.cli.errors import Failure
+from tikhonet.cli.fit_options import numbers
+from tikhonet.cli.inputs import load_set
+from tikhonet.cli.names import check_name
+from tikhonet.cli.options import DataHome, Json
+from tikhonet.cli.printing import facts, show, table
+from tikhonet.cli.progress import bar
+from tikhonet.data.dataset import SPLITS
+
+EXAMPLE = "tikhonet reproduce mnist --quick --output mnist-quick"
+
+EXPERIMENTS = ("mnist",)
+SETS = ("digits", "mnist", "fashion-mnist")
+
+
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="mnist: Sec. 3.3.1 and Fig. 3 of the paper.", show_default=False)],
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="All of MNIST, an hour or two; or the digits, a few minutes.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The folder to write.", metavar="DIR", show_default="EXPERIMENT-SIZE"),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help=f"The images: {', '.join(SETS)}.", metavar="NAME", show_default="digits, with --full mnist"),
+    ] = None,
+    data_home: DataHome = None,
+    solvers: Annotated[
+        str | None, typer.Option(help="Only these.", metavar="NAME,NAME,...", show_default="all")
+    ] = None,
+    trials: Annotated[str, typer.Option(help="The seeds.", metavar="N,N,...")] = "0,1,2",
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes of every solver; the paper's are 100.", min=1, metavar="N")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Redo an experiment of the paper.
+
+    Writes a page with its figures and tables. Every finished trial is kept; the same command goes on where it
+    was stopped.
+    """
+    from tikhonet import experiments
+    from tikhonet.experiments.mnist import methods
+    from tikhonet.network import Network
+    from tikhonet.report import write_report
+
+    check_name(experiment, EXPERIMENTS, "EXPERIMENT")
+    size = experiments.FULL if full else experiments.QUICK
+    name = (data or ("mnist" if full else "digits")).lower().replace("_", "-")
+    check_name(name, SETS, "--data")
+    folder = output or Path(f"{experiment}-{size.name}")
+    check_folder(folder)
+    seeds = numbers("--trials", trials, int)
+    chosen = solvers.split(",") if solvers else None
+    for solver in chosen or ():
+        check_name(solver, methods(size, Network.paper(4)), "--solvers")
+    images = read_images(name, data_home)
+    with bar(f"reproducing {experiment}", 1.0, forecast=True) as shown:
+
+        def watch(report: experiments.Progress) -> None:
+            text = f"{report.title}, trial {report.trial} ({report.finished} of {report.trials} done)"
+            shown.update(report.share, text, report.seconds_left)
+
+        options: dict[str, Any] = {"solvers": chosen, "trials": seeds, "epochs": epochs, "progress": watch}
+        try:
+            records = experiments.run(images, size, folder, **options)
+        except KeyboardInterrupt:
+            finished = len(list((folder / "records").glob("*.json")))
+            raise Failure(
+                f"interrupted; {finished} finished trials are kept in {folder / 'records'}, "
+                "and the same command goes on from there",
+                exit_code=130,
+            ) from None
+        shown.pulse("writing the page")
+        report = write_report(folder, command=command(experiment, size.name, folder, data, solvers, trials, epochs))
+    results = summary(records)
+    rows: list[tuple[object, ...]] = [
+        (row["title"], figure(row["error_percent"]), figure(row["seconds"])) for row in results.values()
+    ]
+    document = {
+        "experiment": experiment,
+        "size": size.name,
+        "data": name,
+        "page": report.page,
+        "records": len(records),
+        "figures": report.figures,
+        "tables": report.tables,
+        "results": results,
+    }
+    human = facts(page=report.page.resolve(), figures=report.page.parent / "figures", trials=len(records))
+    show(document, as_json, table(("solver", "test error %", "training seconds"), rows), human)
+
+
+def check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise typer.BadParameter(f"must be a folder, got the file {folder}; choose another name", param_hint="--output")
+    if not folder.parent.is_dir():
+        raise typer.BadParameter(f"the folder {folder.parent} does not exist; make it first", param_hint="--output")
+
+
+def read_images(name: str, data_home: Path | None) -> Any:
+    from tikhonet import experiments
+
+    if name == "digits":
+        return experiments.digits()
+    train, test = (load_set(name, split, data_home) for split in SPLITS)
+    return experiments.Images(train.X, train.y, test.X, test.y, name, train.shape, train.classes)
+
+
+def command(experiment: str, size: str, folder: Path, data: str | None, *rest: Any) -> str:
+    """What the page says redoes it."""
+    parts = ["tikhonet", "reproduce", experiment, f"--{size}", "--output", folder.name]
+    solvers, trials, epochs = rest
+    given = {
+        "--data": data,
+        "--solvers": solvers,
+        "--trials": trials if trials != "0,1,2" else None,
+        "--epochs": epochs,
+    }
+    parts += [part for option, value in given.items() if value is not None for part in (option, str(value))]
+    return shlex.join(parts)
+
+
+def summary(records: list[Any]) -> dict[str, dict[str, Any]]:
+    """Means over the trials of each solver; none where a trial diverged."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in dict.fromkeys(record.method for record in records):
+        own = [record for record in records if record.method == name]
+        errors = [record.error for record in own]
+        mean = None if None in errors else float(np.mean(errors))
+        seconds = float(np.mean([record.seconds for record in own]))
+        found[name] = {"title": own[0].title, "error_percent": mean, "seconds": seconds, "trials": len(own)}
+    return found
+
+
+def figure(value: float | None) -> str:
+    return "diverged" if value is None else f"{value:.2f}"

@@ -1,0 +1,130 @@
+"""The page: one HTML file that needs nothing but a browser."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from tikhonet.experiments.records import Pictures, load_pictures, load_records, write_whole
+from tikhonet.report import pictures
+from tikhonet.report.certificates import COLUMNS, certificate_rows
+from tikhonet.report.claims import claims
+from tikhonet.report.figures import figures
+from tikhonet.report.plots import save_figure
+from tikhonet.report.scales import short
+from tikhonet.report.summary import Row, Summary
+from tikhonet.report.svg import Drawing, draw, draw_confusion
+from tikhonet.report.tables import save_tables, summary_table, tables
+
+SHOWN = ("stochastic", "proximal", "alg1")
+"""Whose confusion matrix and mistakes are shown: the first of these that was run."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written."""
+
+    page: Path
+    figures: list[Path]
+    tables: list[Path]
+
+
+def write_report(output: str | os.PathLike[str], *, command: str | None = None) -> Report:
+    """From `output/records`: `report.html`, `figures/*.png` and `*.pdf`, `tables/*.csv`, all in `output`.
+
+    `command` is what the page says redoes it.
+    """
+    folder = Path(output)
+    summary = Summary.of(load_records(folder / "records"))
+    drawn = {row.name: load_pictures(folder / "records", row.records[0]) for row in summary.rows.values()}
+    labels = summary.first.data["labels"]
+    judged, shapes = claims(summary), figures(summary)
+    main = next((summary.rows[name] for name in SHOWN if name in summary.rows), next(iter(summary.rows.values())))
+    written = [path for figure in shapes for path in save_figure(figure, folder / "figures")]
+    saved = save_tables(tables(summary, judged, drawn[main.name]), folder / "tables")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["short"] = short
+    template = environment.from_string(asset("page.html.j2"))
+    html = template.render(
+        css=Markup(asset("page.css")),
+        js=Markup(asset("page.js")),
+        first=summary.first,
+        summary=summary,
+        headline=(opening := headline(summary)),
+        noise=summary.noise(*(min((item["row"].error for item in opening), default=0.0),) * 2),
+        claims=judged,
+        figures=[(figure, inline(draw(figure))) for figure in shapes],
+        results=summary_table(summary),
+        rows=list(summary.rows.values()),
+        certificate_columns=list(COLUMNS.values()),
+        certificates=certificate_rows(summary),
+        weights=weight_sheets(summary, drawn),
+        patterns=pattern_sheets(summary, drawn),
+        main=main,
+        confusion=confusion(drawn[main.name], main, labels),
+        mistakes=pictures.mistakes(drawn[main.name], labels) if "mistakes" in drawn[main.name] else [],
+        command=command or f"tikhonet reproduce {summary.first.experiment} --{summary.first.size}",
+        minutes=sum(record.wall for row in summary.rows.values() for record in row.records) / 60,
+        files=[path.relative_to(folder).as_posix() for path in (*written, *saved)],
+    )
+    write_whole(folder / "report.html", html.encode())
+    return Report(folder / "report.html", written, saved)
+
+
+def asset(name: str) -> str:
+    return (files("tikhonet.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def inline(drawing: Drawing) -> Markup:
+    """The SVG with its marks beside it, as data that no script executes."""
+    marks = json.dumps(drawing.marks, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return Markup(f'{drawing.svg}<script type="application/json">{marks}</script>')
+
+
+def headline(summary: Summary) -> list[dict[str, Any]]:
+    """The few figures that the page opens with."""
+    found = []
+    shown = (
+        (summary.rows.get("alg1"), "the paper's recipe"),
+        (summary.best("stochastic"), "this library"),
+        (summary.best("sgd"), "best SGD solver"),
+        (summary.rows.get("untrained"), "random weights"),
+        (summary.rows.get("pixels"), "no network"),
+    )
+    for row, words in shown:
+        if row and not math.isnan(row.error):
+            found.append({"value": f"{row.error:.2f}", "words": words, "row": row})
+    return found
+
+
+def weight_sheets(summary: Summary, drawn: dict[str, Pictures]) -> list[tuple[Row, pictures.Picture]]:
+    rival = summary.best("sgd")
+    rows = summary.family("printed", "proximal", "stochastic") + ([rival] if rival else [])
+    shape = tuple(summary.first.data["shape"])
+    return [(row, pictures.unit_weights(drawn[row.name], shape, row.title)) for row in rows]
+
+
+def pattern_sheets(summary: Summary, drawn: dict[str, Pictures]) -> list[tuple[Row, list[pictures.Picture]]]:
+    """The zeros of every learned matrix of the sparse networks."""
+    found = []
+    for row in summary.rows.values():
+        if row.sparse:
+            shares = row.records[0].nonzero
+            layers = [layer for layer in shares if layer != "V"]
+            sheets = [pictures.pattern(drawn[row.name], name, f"{name}, {shares[name]:.1f}%") for name in layers]
+            found.append((row, sheets))
+    return found
+
+
+def confusion(shown: Pictures, row: Row, labels: list[str]) -> Markup | None:
+    if "confusion" not in shown:
+        return None
+    return inline(draw_confusion(shown["confusion"], labels, f"Confusion matrix of {row.title}"))
