@@ -29,16 +29,20 @@ from tikhonet.solvers.minibatch import (
 )
 from tikhonet.solvers.result import Epoch
 
+LONG = 180.0
+"""Steps of 1000 rows from which on a run counts as long."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """The constants of a step.
 
     They hold for batches of 1000 rows and are converted for others, so that a setting means the same per sample.
-    `change`: relative change of a layer's pre-activations per step, at the start. `damping_U`, `damping_W`,
-    `ridge_V`: of the three blocks, relative to the mean eigenvalue of each. `memory`: of the running statistics.
-    `averaging`: of V and W over the steps, falling to none at the end of a run. `drop_inputs`, `drop_features`:
-    shares of the inputs and of the last hidden layer that are set to zero at random in training, as a regulariser.
+    `change`: relative change of a layer's pre-activations per step, at the start of a run that is not long.
+    `damping_U`, `damping_W`, `ridge_V`: of the three blocks, relative to the mean eigenvalue of each. `memory`: of
+    the running statistics. `averaging`: of V and W over the steps, falling to none at the end of a run.
+    `drop_inputs`, `drop_features`: shares of the inputs and of the last hidden layer that are set to zero at random
+    in training, as a regulariser.
     """
 
     change: float = 0.3
@@ -199,7 +203,9 @@ class Steps:
         done = t / self.total
         # The layers' relative changes add up on the way, so deep networks take shorter steps.
         depth = min(1.0, (3 / problem.network.depth) ** 0.5)
-        rate = state.trust * recipe.change * min(1.5, size**0.5) * depth * (1 - 0.98 * done)
+        # Relative changes add up over the steps too, like a random walk: long runs take shorter ones.
+        length = min(1.0, (LONG / (self.total * size)) ** 0.5)
+        rate = state.trust * recipe.change * min(1.5, size**0.5) * depth * length * (1 - 0.98 * done)
         old, new = state.W, dict(state.W)
         for n, layer in state.layers.items():
             residual = grad_Z[n] if weight is None else grad_Z[n] * weight[:, None]
