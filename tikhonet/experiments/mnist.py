@@ -84,7 +84,7 @@ FULL = Size(
         "AdaGrad": (4.97e-3, 64),
         "AdaDelta": (0.902, 64),
         "RMSProp": (5.31e-4, 64),
-        "Adam": (6.59e-4, 64),
+        "Adam": (5e-4, 128),
     },
     inner_tol=1e-2,
 )
