@@ -7,7 +7,7 @@ READY = $(VENV)/.ready
 .PHONY: demo test browser lint bench clean
 
 demo: $(READY)
-	$(RUN) examples/digits.py --output demo
+	$(RUN) -m tikhonet.cli reproduce mnist --quick --output demo
 
 test: $(READY) lint browser
 	$(RUN) -m pytest -n 2

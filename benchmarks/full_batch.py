@@ -18,8 +18,7 @@ import resource
 from pathlib import Path
 
 import torch
-from machine import CountProducts, describe, product_seconds
-from mnist_data import load
+from machine import CountProducts, describe, images, product_seconds
 
 from tikhonet import BlockDescent, Network, Power, Problem, Proximal, Samples, initial_blocks
 
@@ -27,9 +26,9 @@ WIDTH = 784
 SOLVERS = {"proximal": Proximal(1.0), "alg1": Power(2)}
 
 
-def images(folder: str | None, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
+def mnist_or_noise(folder: str | None, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
     if folder and Path(folder, "mnist").is_dir():
-        X, y = load(folder, "mnist", "train")
+        X, y = images("mnist", "train", folder)
         return X[:samples].clone(), y[:samples]
     print("no MNIST at --data or TIKHONET_DATA: random images instead")
     generator = torch.Generator().manual_seed(0)
@@ -43,7 +42,7 @@ def product_rates(samples: int) -> dict[torch.dtype, float]:
 
 
 def main(data: str | None, samples: int, iterations: int, only: str | None) -> None:
-    X, y = images(data, samples)
+    X, y = mnist_or_noise(data, samples)
     problem = Problem(Network.paper(WIDTH), gamma=0.1)
     targets = problem.loss.encode(y, 10)
     print(f"{describe()}; {samples} images")

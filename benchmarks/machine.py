@@ -1,4 +1,4 @@
-"""This machine's own matrix-product rate, and what it is: every benchmark prints both."""
+"""What the benchmarks share: the machine and its own matrix-product rate, which each prints, and images as tensors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import time
 from collections import Counter
 
 import torch
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from tikhonet import data
 
 
 def product_seconds(rows: int, width: int, dtype: torch.dtype = torch.float32, seconds: float = 1.0) -> float:
@@ -42,3 +45,9 @@ def describe() -> str:
         f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}, "
         f"Python {platform.python_version()}"
     )
+
+
+def images(name: str, split: str, home: str | None) -> tuple[Tensor, Tensor]:
+    """Rows in [0, 1] and labels of a data set of `tikhonet.data`."""
+    found = data.load(name, split, home)
+    return torch.from_numpy(found.X), torch.from_numpy(found.y)

@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import random
 import time
-from pathlib import Path
 
 import torch
-from machine import describe
-from mnist_data import load
+from machine import describe, images
 
 from tikhonet import Fenchel, Network, Problem, Stochastic
 
@@ -45,8 +42,8 @@ def network(inputs: int, width: int, depth: int, skips: bool) -> Network:
     return Network([inputs] + [width] * depth, edges, bias=True)
 
 
-def main(data: str, settings: int, samples: int, epochs: int) -> None:
-    X, y = (part[:samples] for part in load(data, "mnist", "train"))
+def main(data: str | None, settings: int, samples: int, epochs: int) -> None:
+    X, y = (part[:samples] for part in images("mnist", "train", data))
     print(f"{describe()}; {samples} images, {epochs} epochs")
     failed = []
     for number in range(settings):
@@ -76,7 +73,7 @@ def main(data: str, settings: int, samples: int, epochs: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("TIKHONET_DATA", "data"), type=Path)
+    parser.add_argument("--data", default=None, help="folder of the data sets, as `data_home`")
     parser.add_argument("--settings", type=int, default=40)
     parser.add_argument("--samples", type=int, default=10000)
     parser.add_argument("--epochs", type=int, default=3)

@@ -8,7 +8,7 @@ is not done again, so the whole can be done in pieces. "Adam/0" is Adam with the
 its best; "BCD@0.2" drops a fifth of the inputs, in place of BCD's default of a tenth and the rivals' fifth, which is
 what suits them. `--untimed` is for a machine that is shared: errors are kept, seconds are not.
 
-Usage: python benchmarks/time_to_error.py [--data DIR] [--set mnist|fashion] [--samples N] [--tune] [--untimed]
+Usage: python benchmarks/time_to_error.py [--data DIR] [--set mnist|fashion-mnist] [--samples N] [--tune] [--untimed]
        [--solvers BCD,Adam,..] [--epochs 10] [--seeds 0,1,2] [--goals 1.8,1.6]
 """
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 from pathlib import Path
 
@@ -24,9 +23,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from machine import describe
+from machine import describe, images
 from matplotlib.ticker import FixedLocator, NullFormatter
-from mnist_data import load
 
 from tikhonet import Fenchel, Network, Problem, Stochastic
 from tikhonet.baselines import SOLVERS, Backprop
@@ -130,11 +128,17 @@ def seconds_to(curve: list, error: float) -> float:
     return next((seconds for _, seconds, reached in curve if reached <= error), float("inf"))
 
 
+def fastest(times: dict[int, list[list[float]]], goal: int) -> float:
+    """Mean seconds to a goal of the fastest among the schedules that were run with the most seeds."""
+    seeds = max(map(len, times.values()))
+    return min(mean([run[goal] for run in runs]) for runs in times.values() if len(runs) == seeds)
+
+
 def report(store: Path, goals: tuple[float, ...]) -> None:
-    """Final errors by schedule, times to the goals (each solver's fastest schedule), and the picture of the curves."""
+    """Final errors by schedule, times to the goals, and the picture of the curves."""
     runs = [line for line in lines(store) if "trial" not in line]
     _, ax = plt.subplots(figsize=(8, 5))
-    fastest: dict[str, list[float]] = {}
+    times: dict[str, dict[int, list[list[float]]]] = {}
     for number, solver in enumerate(
         sorted({line["solver"] for line in runs}, key=lambda name: ("BCD" not in name, name))
     ):
@@ -144,9 +148,10 @@ def report(store: Path, goals: tuple[float, ...]) -> None:
             text = f"{solver:9} {epochs:3} epochs: {mean(list(errors.values())):.2f}%  {errors}"
             timed = [line["curve"] for line in mine if line["timed"]]
             if timed:
-                times = [mean([seconds_to(curve, goal) for curve in timed]) for goal in goals]
-                fastest[solver] = [min(pair) for pair in zip(times, fastest.get(solver, times), strict=True)]
-                reached = ", ".join(f"{goal}% in {spent:.1f} s" for goal, spent in zip(goals, times, strict=True))
+                spent = [[seconds_to(curve, goal) for goal in goals] for curve in timed]
+                times.setdefault(solver, {})[epochs] = spent
+                means = [mean(list(column)) for column in zip(*spent, strict=True)]
+                reached = ", ".join(f"{goal}% in {seconds:.1f} s" for goal, seconds in zip(goals, means, strict=True))
                 text += f", {mean([curve[-1][1] for curve in timed]):.0f} s; {reached} ({len(timed)} timed)"
                 _, seconds, error = zip(*timed[0], strict=True)
                 ax.plot(
@@ -155,24 +160,25 @@ def report(store: Path, goals: tuple[float, ...]) -> None:
             print(text)
     for index, goal in enumerate(goals):
         ours, others = (
-            {name: t[index] for name, t in fastest.items() if ("BCD" in name) is side} for side in (True, False)
+            {name: fastest(found, index) for name, found in times.items() if ("BCD" in name) is side}
+            for side in (True, False)
         )
         if ours and others:
-            (mine, spent), (rival, longer) = (min(times.items(), key=lambda item: item[1]) for times in (ours, others))
+            (mine, spent), (rival, longer) = (min(group.items(), key=lambda item: item[1]) for group in (ours, others))
             print(f"{goal}%: {mine} {spent:.1f} s, {rival} {longer:.1f} s, ratio {longer / spent:.1f}")
     ax.set(xlabel="training seconds", ylabel="test error %, linear SVM refitted", xscale="log", yscale="log")
     ax.grid(alpha=0.3, which="both")
     for axis, ticks in ((ax.xaxis, (5, 10, 20, 50, 100, 200, 500)), (ax.yaxis, (1, 1.2, 1.5, 2, 3, 4, 5, 10))):
         axis.set(major_locator=FixedLocator(ticks), major_formatter="{x:g}", minor_formatter=NullFormatter())
-    if fastest:
+    if times:
         ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     ax.figure.savefig(store.with_suffix(".png"), dpi=150, bbox_inches="tight")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("TIKHONET_DATA", "data"))
-    parser.add_argument("--set", default="mnist", choices=["mnist", "fashion"])
+    parser.add_argument("--data", help="folder of the data sets, as `data_home`")
+    parser.add_argument("--set", default="mnist", choices=["mnist", "fashion-mnist"])
     parser.add_argument("--samples", type=int, default=60000)
     parser.add_argument("--tune", action="store_true")
     parser.add_argument("--untimed", action="store_true", help="the machine is shared: keep errors, not seconds")
@@ -182,12 +188,12 @@ def main() -> None:
     parser.add_argument("--goals", default="1.8,1.6", help="errors in percent to give the time to")
     options = parser.parse_args()
     store = Path("results", "time_to_error", f"{options.set}-{options.samples}.jsonl")
-    data = tuple(part[: options.samples] for part in load(options.data, options.set, "train"))
+    data = tuple(part[: options.samples] for part in images(options.set, "train", options.data))
     solvers = options.solvers.split(",") if options.solvers else []
     if options.tune:
         tune(solvers, options.epochs, data, store)
         return
-    test = load(options.data, options.set, "t10k")
+    test = images(options.set, "test", options.data)
     for seed in map(int, options.seeds.split(",")):
         for solver in solvers:
             key = (solver, options.epochs, seed)
