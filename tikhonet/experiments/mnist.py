@@ -76,7 +76,7 @@ FULL = Size(
     "full",
     rows=3000,
     iterations={"alg1": 12, "alg1-s": 12, "proximal": 8, "proximal-s": 8},
-    stochastic={"epochs": 10},
+    stochastic={"epochs": 30},
     epochs=30,
     rates={
         "SGD": (0.0231, 128),
