@@ -39,7 +39,8 @@ class Counts:
 
     @property
     def all_relevant(self) -> Integers:
-        return self.relevant.sum(1)
+        totals: Integers = self.relevant.sum(1)
+        return totals
 
 
 def count(queries: Codes, base: Codes, relevant: Rows) -> Counts:

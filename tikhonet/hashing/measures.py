@@ -22,8 +22,8 @@ AT = (100, 1000)
 class Curve:
     """Precision and recall of the ball of each radius 0, 1, .. n_bits: no ties, since a ball has no order.
 
-    `precision` and `recall` are means over queries, where an empty ball counts as precision 0; the pooled ones are those
-    of all pairs together, and skip empty balls: where no ball holds anything they are 0.
+    `precision` and `recall` are means over queries, where an empty ball counts as precision 0; the pooled ones are
+    those of all pairs together, to which empty balls add nothing (0 where all are empty).
     """
 
     precision: tuple[float, ...]
@@ -104,7 +104,8 @@ def evaluate(
         )
     if query_codes.shape[1] != base_codes.shape[1]:
         raise ValueError(
-            f"query_codes and base_codes must have one length, got {query_codes.shape[1]} and {base_codes.shape[1]} bytes"
+            f"query_codes and base_codes must have one length, "
+            f"got {query_codes.shape[1]} and {base_codes.shape[1]} bytes"
         )
     if not 0 <= radius <= n_bits:
         raise ValueError(f"radius must be from 0 to {n_bits}, the number of bits, got {radius}")

@@ -1,4 +1,4 @@
-"""Which items of the database are relevant to a query: the same label, a shared label, or a similarity that is given."""
+"""What is relevant to a query: items with the same label, with a shared label, or by a similarity that is given."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def relevance(
         wanted = (len(range(queries)[part]), base)
         if found.dtype != np.bool_ or found.shape != wanted:
             raise ValueError(
-                f"similar must return a boolean matrix, here of shape {wanted}, got {found.dtype} of shape {found.shape}"
+                f"similar must return a boolean matrix, here of shape {wanted}, "
+                f"got {found.dtype} of shape {found.shape}"
             )
         return found
 
@@ -69,7 +70,7 @@ def check_labels(queries: NDArray[Any], base: NDArray[Any]) -> int:
     """1 for labels, 2 for indicator matrices; raise for what is neither or differs between the two."""
     if queries.ndim != base.ndim or queries.ndim not in (1, 2) or queries.shape[1:] != base.shape[1:]:
         raise ValueError(
-            "query_labels and base_labels must both be vectors of labels, or indicator matrices with one column a label, "
+            "query_labels and base_labels must both be vectors of labels or indicator matrices, one column a label, "
             f"got shapes {queries.shape} and {base.shape}"
         )
     for name, labels in (("query_labels", queries), ("base_labels", base)):
