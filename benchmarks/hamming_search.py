@@ -82,9 +82,7 @@ def others(codes: np.ndarray, queries: np.ndarray, k: int) -> None:
         taken = clock(lambda index=index: index.search(few, k))
         found = index.search(few, k)[1]
         share = np.mean([np.isin(row, other).mean() for row, other in zip(exact, found, strict=True)])
-        print(
-            f"{kind:8} built in {built:6.2f} s, {len(few)} queries in {taken:6.3f} s, {100 * share:5.1f}% of the nearest"
-        )
+        print(f"{kind:8} built in {built:6.2f} s, {len(few)} nearest in {taken:6.3f} s, {100 * share:5.1f}% of them")
 
 
 def main() -> None:
