@@ -127,4 +127,7 @@ def filters(side: int) -> Tensor:
     scales = -RADIAL * (radius / centres[:, None, None] - 1).square()
     bank = torch.exp(scales[:, None] + directions[None]).flatten(0, 1)
     bank[:, 0, 0] = 0  # no constant part: brightness is not texture
+    highest = frequency.abs() == 0.5  # has no sign, so no angle
+    bank[:, highest] = 0
+    bank[:, :, highest] = 0
     return bank.float()

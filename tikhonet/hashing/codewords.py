@@ -1,7 +1,7 @@
 """One code for each class, far from those of the others.
 
-The rows of a Hadamard matrix of order n and their negatives differ in half of their places or in all of them. No m words
-of n bits are all further apart than n m / (2 (m - 1)) (Plotkin's bound: 0.56 n for 10 words), so little is left to gain.
+The rows of a Hadamard matrix of order n and their negatives differ in half of their places or in all of them. No m
+words of n bits are all further apart than n m / (2 (m - 1)) (Plotkin's bound: 0.56 n for 10 words), so little is left.
 Such matrices are made here for n = q + 1 with a prime q = 3 mod 4 (Paley), and for twice any such order (Sylvester).
 """
 
