@@ -96,7 +96,8 @@ def local_contrast(grey: Tensor) -> Tensor:
 
 
 def smoothed(images: Tensor, low: Tensor) -> Tensor:
-    return torch.fft.irfft2(torch.fft.rfft2(images) * low, s=images.shape[-2:])
+    low_part: Tensor = torch.fft.irfft2(torch.fft.rfft2(images) * low, s=images.shape[-2:])
+    return low_part
 
 
 def mirrored(images: Tensor, margin: int) -> Tensor:

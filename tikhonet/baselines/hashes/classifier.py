@@ -53,4 +53,5 @@ class ClassifierHash:
         unknown = ~np.isin(labels, self.classes_)
         if unknown.any():
             raise ValueError(f"labels must be classes of y, got {labels[unknown][0]!r}")
-        return self.words_[np.searchsorted(self.classes_, labels)]
+        found: Codes = self.words_[np.searchsorted(self.classes_, labels)]
+        return found

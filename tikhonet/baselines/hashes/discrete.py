@@ -76,7 +76,8 @@ class DiscreteHash(Hash):
     def classify(self, B: Tensor, Y: Tensor) -> Tensor:
         """W = (B'B + lambda I)^-1 B'Y."""
         gram = B.T @ B + self.ridge * torch.eye(self.n_bits).to(B)
-        return torch.linalg.solve(gram.double(), (B.T @ Y).double()).to(B)
+        W: Tensor = torch.linalg.solve(gram.double(), (B.T @ Y).double())
+        return W.to(B)
 
     def regress(self, Phi: Tensor, B: Tensor, factor: Tensor) -> Tensor:
         """P = (Phi'Phi)^-1 Phi'B."""
@@ -109,4 +110,5 @@ def cholesky(Phi: Tensor) -> Tensor:
     for part in Phi.split(CHUNK):
         gram += part.double().T @ part.double()
     gram.diagonal().add_(JITTER * float(gram.diagonal().mean()))
-    return torch.linalg.cholesky(gram)
+    factor: Tensor = torch.linalg.cholesky(gram)
+    return factor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -24,8 +25,9 @@ class LinearHash(Hash):
         self.mean = X.mean(0)
         self.P = self.directions(X, generator).to(X)
 
+    @abstractmethod
     def directions(self, X: Tensor, generator: torch.Generator) -> Tensor:
-        raise NotImplementedError
+        """P of these rows, whose mean is known."""
 
 
 class RandomProjections(LinearHash):
@@ -48,7 +50,8 @@ class PrincipalComponents(LinearHash):
         for part in X.split(CHUNK):
             centred = (part - self.mean).double()
             covariance += centred.T @ centred
-        return torch.linalg.eigh(covariance).eigenvectors[:, -self.n_bits :].flip(1)
+        vectors: Tensor = torch.linalg.eigh(covariance).eigenvectors
+        return vectors[:, -self.n_bits :].flip(1)
 
 
 class ITQ(PrincipalComponents):
@@ -69,7 +72,7 @@ class ITQ(PrincipalComponents):
         components = super().directions(X, generator)
         Z = (X - self.mean) @ components.to(X)
         start = torch.randn(self.n_bits, self.n_bits, generator=generator, dtype=torch.float64)
-        R = torch.linalg.qr(start.to(Z.device)).Q
+        R: Tensor = torch.linalg.qr(start.to(Z.device)).Q
         self.losses_: list[float] = []
         for _ in range(self.iterations):
             turned = Z @ R.to(Z)
