@@ -1,7 +1,7 @@
 """The classical hashing methods on MNIST (pixels) or CIFAR-10 (GIST-like descriptors): mAP with its bounds.
 
 Queries are test images, the database is all training images, of which the first --train are trained on (0: all).
-Usage: python benchmarks/classical_hashing.py [--set cifar10] [--train 5000] [--queries 1000] [--bits 16,32,64] [--data DIR]
+Usage: python benchmarks/classical_hashing.py [--set cifar10] [--train 5000] [--queries 1000] [--data DIR]
 """
 
 from __future__ import annotations

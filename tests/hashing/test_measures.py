@@ -161,6 +161,7 @@ def test_the_result_is_plain_json_and_readable(small):
         ({"query_labels": np.zeros(11)}, "query_labels must hold one label for each of the 12 codes, got 11"),
         ({"base_labels": None}, "base_labels must hold one label for each of the 40 codes, got nothing"),
         ({"query_labels": np.full(12, 7)}, "nothing is relevant to any query"),
+        ({"query_labels": ["a"] * 12}, "both be text or both numbers"),
         ({"query_labels": np.zeros((12, 2))}, "both be vectors"),
         ({"query_labels": np.full((12, 1), 2), "base_labels": np.ones((40, 1))}, "zeros and ones"),
         ({"query_labels": np.full(12, np.nan)}, "got NaN"),

@@ -49,6 +49,7 @@ def count(queries: Codes, base: Codes, relevant: Rows) -> Counts:
     table = np.empty((len(queries), 2, bins), np.int64)
     for rows, distances in distance_blocks(queries, base):
         keys = distances + np.uint16(bins) * relevant(rows)
-        for place, row in enumerate(keys, rows.start):
-            table[place] = np.bincount(row, minlength=2 * bins).reshape(2, bins)
+        starts = 2 * bins * np.arange(len(keys))[:, None]
+        found = np.bincount((keys + starts).ravel(), minlength=2 * bins * len(keys))
+        table[rows] = found.reshape(-1, 2, bins)
     return Counts(table.sum(1), table[:, 1])

@@ -43,6 +43,8 @@ def relevance(
     if similar is None:
         query_labels, base_labels = np.asarray(query_labels), np.asarray(base_labels)
         similar = share_a_label if check_labels(query_labels, base_labels) == 2 else same_label
+        if similar is same_label:
+            query_labels, base_labels = numbered(query_labels, base_labels)
 
     def rows(part: slice) -> Relevance:
         found = np.asarray(similar(query_labels[part], base_labels))
@@ -55,6 +57,19 @@ def relevance(
         return found
 
     return rows
+
+
+def numbered(queries: NDArray[Any], base: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Text as numbers, which are compared faster; numbers as they are."""
+    kinds = {labels.dtype.kind for labels in (queries, base)}
+    if kinds <= set("biuf"):
+        return queries, base
+    if kinds & set("biuf"):
+        raise ValueError(
+            f"query_labels and base_labels must both be text or both numbers, got {queries.dtype} and {base.dtype}"
+        )
+    number = np.unique(np.concatenate([queries, base]), return_inverse=True)[1]
+    return number[: len(queries)], number[len(queries) :]
 
 
 def given(similar: NDArray[Any], queries: int, base: int) -> Rows:
