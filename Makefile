@@ -26,6 +26,7 @@ lint: $(READY)
 bench: $(READY)
 	$(RUN) benchmarks/nonnegative_qp.py
 	$(RUN) benchmarks/full_batch.py
+	$(RUN) benchmarks/hamming_search.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -21,6 +21,7 @@ ORDER = [
     "heads",
     "storage",
     "export",
+    "hashing",
     "estimators",
     "baselines",
     "data",

@@ -2,12 +2,14 @@
 
 import shlex
 
+import numpy as np
 import pytest
 
-from tikhonet.cli import bench, certify, data, evaluate, fit, info, predict, reproduce
+from tikhonet.cli import bench, certify, data, evaluate, fit, info, predict, reproduce, search
 
 COMMANDS = {
-    module.__name__.rpartition(".")[2]: module for module in (data, fit, predict, evaluate, certify, bench, info)
+    module.__name__.rpartition(".")[2]: module
+    for module in (data, fit, predict, evaluate, search, certify, bench, info)
 }
 
 
@@ -18,7 +20,8 @@ def test_the_help_of_a_command_ends_with_its_example_in_one_line(run, name):
     assert example.startswith(f"tikhonet {name}")
 
 
-def test_the_examples_run_one_after_another_as_printed(run):
+def test_the_examples_run_one_after_another_as_printed(run, tmp_path):
+    np.save(tmp_path / "codes.npy", np.arange(40, dtype=np.uint8).reshape(20, 2))
     for module in COMMANDS.values():
         run(*shlex.split(module.EXAMPLE)[1:])
 

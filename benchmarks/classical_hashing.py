@@ -1,0 +1,53 @@
+"""The classical hashing methods on MNIST (pixels) or CIFAR-10 (GIST-like descriptors): mAP with its bounds.
+
+Queries are test images, the database is all training images, of which the first --train are trained on (0: all).
+Usage: python benchmarks/classical_hashing.py [--set cifar10] [--train 5000] [--queries 1000] [--data DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from machine import describe
+
+from tikhonet.baselines.hashes import ITQ, ClassifierHash, DiscreteHash, PrincipalComponents, RandomProjections
+from tikhonet.data import Dataset, load
+from tikhonet.data.gist import gist
+from tikhonet.estimators import BCDClassifier
+from tikhonet.hashing import evaluate
+
+
+def rows_of(data: Dataset, count: int | None = None) -> np.ndarray:
+    """Descriptors of colour photographs, else pixels."""
+    return gist(data.values[:count]) if len(data.shape) == 3 else data.X[:count]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--set", default="cifar10", choices=["cifar10", "mnist", "fashion-mnist"])
+    parser.add_argument("--train", type=int, default=5000)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--bits", default="16,32,64")
+    parser.add_argument("--data")
+    settings = parser.parse_args()
+    train, test = (load(settings.set, split, settings.data) for split in ("train", "test"))
+    start = time.process_time()
+    X, queries = rows_of(train), rows_of(test, settings.queries)
+    print(f"{describe()}; {settings.set}: {X.shape[1]} numbers an image, in {time.process_time() - start:.0f} s of CPU")
+    labels, used = test.y[: len(queries)], slice(settings.train or None)
+    for n_bits in map(int, settings.bits.split(",")):
+        methods = [RandomProjections(n_bits), PrincipalComponents(n_bits), ITQ(n_bits), DiscreteHash(n_bits)]
+        for method in (*methods, ClassifierHash(n_bits, BCDClassifier(random_state=0))):
+            start = time.process_time()
+            method.fit(X[used], train.y[used], seed=0)
+            seconds = time.process_time() - start
+            found = evaluate(method.codes(queries), labels, method.codes(X), train.y)
+            ball = f"within 2: {found.precision_within:.3f}, {100 * found.empty_balls:.0f}% empty"
+            name = type(method).__name__
+            print(f"{n_bits:3} bits {name:20} {found.mean_average_precision}; {ball}; {seconds:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
