@@ -15,6 +15,8 @@ from torch import Tensor
 from tikhonet.losses import Loss
 from tikhonet.network import Layers, Weights
 from tikhonet.objective import Problem
+from tikhonet.solvers.budget import bring_into
+from tikhonet.solvers.support import SupportSolver
 
 TINY = 1e-30
 
@@ -109,6 +111,16 @@ class LayerState:
     """The same of the change that one unscaled step would make in them."""
     share: float = 0.0
     """How much of such a mean, which starts at zero, has been filled."""
+    support: Tensor | None = None
+    """Where steps stay within, under a budget; and the solver of its rows, where it is small."""
+    solver: SupportSolver | None = None
+
+    def direction(self, R: Tensor) -> Tensor:
+        """R (G + damping I)^-1 times the damping; within a small support, its least-squares step there."""
+        if self.solver is not None:
+            return self.solver(R)
+        R = self.gram.precondition(R)
+        return R if self.support is None else R.mul_(self.support)
 
     def copy(self) -> LayerState:
         return replace(self, gram=self.gram.copy(), momentum=self.momentum.clone())
@@ -188,7 +200,7 @@ def step_weights(
     `residual` is the (weighted) gradient in Z at the target. Returns the layer's new matrices, in their sets.
     """
     A = stacked_inputs(problem, n, state.A)
-    R = layer.gram.precondition(residual.T @ A).div_(-total)
+    R = layer.direction(residual.T @ A).div_(-total)
     layer.momentum.mul_(momentum).add_(R, alpha=1 - momentum)
     probe = slice(0, 64)
     change = float((A[probe] @ R.T).square().mean())
@@ -200,4 +212,7 @@ def step_weights(
     moved = stacked_weights(problem, n, W).add_(layer.momentum, alpha=length)
     sources = problem.network.learned_sources(n)
     parts = moved.split([problem.network.width(m) for m in sources], dim=1)
-    return {(n, m): problem.edge_set((n, m)).project(part.contiguous()) for m, part in zip(sources, parts, strict=True)}
+    sets = {m: problem.edge_set((n, m)) for m in sources}
+    if layer.support is not None:
+        return {(n, m): bring_into(sets[m], part.contiguous()) for m, part in zip(sources, parts, strict=True)}
+    return {(n, m): sets[m].project(part.contiguous()) for m, part in zip(sources, parts, strict=True)}
