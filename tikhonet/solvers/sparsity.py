@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
+from torch import Tensor
+
 from tikhonet.network import Edge, Network, Weights
 from tikhonet.objective import Problem
 from tikhonet.sets import Everything
@@ -69,8 +72,12 @@ def measure_sparsity(problem: Problem, W: Weights, budget: Budget | None = None,
 
 def living_units(network: Network, W: Weights) -> int:
     """The units of all layers without identity sources that any weight or bias feeds."""
-    total = 0
-    for n in free_layers(network):
-        fed = sum(W[n, m].count_nonzero(dim=1) for m in network.learned_sources(n))
-        total += int((fed > 0).sum())  # type: ignore[attr-defined]
-    return total
+    return sum(int(living(network, W, n).sum()) for n in free_layers(network))
+
+
+def living(network: Network, W: Weights, n: int) -> Tensor:
+    """Which units of layer n any weight, bias or identity feeds."""
+    sources = network.sources(n)
+    if any(network.edges[n, m] == "identity" for m in sources):
+        return torch.ones(network.widths[n], dtype=torch.bool, device=W[network.learned[0]].device)
+    return torch.cat([W[n, m] != 0 for m in sources], dim=1).any(1)
