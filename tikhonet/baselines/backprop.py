@@ -82,7 +82,9 @@ class Backprop:
         batches = ArrayBatches(X, targets, size=self.batch_size, dtype=X.dtype, device=X.device)
         steps = self.epochs * len(batches)
         pruned = PrunedWeights(self.pruning, W, steps) if self.pruning else None
-        optimizer = SOLVERS[self.solver]([V.requires_grad_(), *(pruned.parameters if pruned else W.values())], self.rate)
+        optimizer = SOLVERS[self.solver](
+            [V.requires_grad_(), *(pruned.parameters if pruned else W.values())], self.rate
+        )
         decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.annealed(step / steps))
         epochs: list[Epoch] = []
         status = Status.FINISHED

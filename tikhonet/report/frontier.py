@@ -70,7 +70,10 @@ def findings(summary: Summary) -> list[tuple[str, Finding]]:
     """What is asked of a sparse network, and what was measured."""
     found = [
         (f"The l1 ball alone leaves {PAPER_NONZERO}% nonzeros (the paper’s BCD-S).", emergent(summary)),
-        (f"{PAPER_NONZERO}% nonzeros cost no more than the paper’s {PAPER_GAP} points.", cost(summary, 2.42, PAPER_GAP)),
+        (
+            f"{PAPER_NONZERO}% nonzeros cost no more than the paper’s {PAPER_GAP} points.",
+            cost(summary, 2.42, PAPER_GAP),
+        ),
     ]
     for percent, points in GOALS:
         found.append((f"{percent:g}% nonzeros cost no more than {points:g} points.", cost(summary, percent, points)))
@@ -104,7 +107,9 @@ def pairs(summary: Summary, below: float = math.inf) -> list[tuple[float, Row, l
     found = []
     for name, row in summary.rows.items():
         percent = name.removeprefix("budget-")
-        rivals = [summary.rows[f"{way}-{percent}"] for way in ("gradual", "one-shot") if f"{way}-{percent}" in summary.rows]
+        rivals = [
+            summary.rows[f"{way}-{percent}"] for way in ("gradual", "one-shot") if f"{way}-{percent}" in summary.rows
+        ]
         if name != percent and float(percent) < below and rivals:
             found.append((float(percent), row, rivals))
     return found

@@ -39,7 +39,9 @@ def draw_frontier(figure: Frontier) -> Drawing:
         spot = x(a), y(b)
         parts.append(shape("path", cross(*spot), "line", "printed"))
         parts.append(text(spot[0] - 9, spot[1] + 4, "the paper’s BCD-S", "label end f-printed"))
-        marks.append([(*place(spot), f"The paper’s BCD-S\n{a:g}% nonzeros, {b:.2f}%: as far above dense as it reports")])
+        marks.append(
+            [(*place(spot), f"The paper’s BCD-S\n{a:g}% nonzeros, {b:.2f}%: as far above dense as it reports")]
+        )
     return Drawing(frame(height, parts, None, figure.title), marks)
 
 

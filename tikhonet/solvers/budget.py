@@ -97,7 +97,9 @@ class Budget:
             return sum(rows * number(columns, self.share) for rows, columns in shapes.values())
         if self.over == "network":
             return number(sum(rows * columns for rows, columns in shapes.values()), self.share)
-        layers = {n: sum(rows * columns for (k, _), (rows, columns) in shapes.items() if k == n) for n in network.hidden}
+        layers = {
+            n: sum(rows * columns for (k, _), (rows, columns) in shapes.items() if k == n) for n in network.hidden
+        }
         return sum(number(total, self.share) for total in layers.values() if total)
 
 
@@ -132,9 +134,7 @@ def largest(size: Mapping[Edge, Tensor], share: float) -> Support:
     return {edge: part.view(M.shape) for (edge, M), part in zip(size.items(), parts, strict=True)}
 
 
-def whole_units(
-    network: Network, W: Weights, V: Tensor, power: Mapping[int, Tensor], density: float
-) -> Support:
+def whole_units(network: Network, W: Weights, V: Tensor, power: Mapping[int, Tensor], density: float) -> Support:
     """Of every free layer the units with the largest  rms(A[n]_k) |what multiplies unit k|_2."""
     support: Support = {edge: torch.ones_like(W[edge], dtype=torch.bool) for edge in network.learned}
     for n in free_layers(network):

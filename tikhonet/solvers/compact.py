@@ -16,7 +16,10 @@ def compact(network: Network, W: Weights, V: Tensor) -> tuple[Network, Weights, 
     matrix of zeros and ones that picks its rows and columns.
     """
     network.check_weights(W)
-    kept = {0: torch.arange(network.widths[0], device=V.device), BIAS: torch.zeros(1, dtype=torch.long, device=V.device)}
+    kept = {
+        0: torch.arange(network.widths[0], device=V.device),
+        BIAS: torch.zeros(1, dtype=torch.long, device=V.device),
+    }
     for n in network.hidden:
         units = living(network, W, n).nonzero().flatten()
         kept[n] = units if len(units) else kept[BIAS]

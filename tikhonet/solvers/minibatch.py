@@ -7,6 +7,7 @@ step in the metric of its inputs' running Gram matrix.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from tikhonet.losses import Loss
 from tikhonet.network import Layers, Weights
 from tikhonet.objective import Problem
-from tikhonet.solvers.budget import bring_into
+from tikhonet.sets import ConvexSet
 from tikhonet.solvers.support import SupportSolver
 
 TINY = 1e-30
@@ -174,6 +175,10 @@ def targets_sweep(problem: Problem, V: Tensor, W: Weights, state: Pass, slope: T
     return grad_Z
 
 
+def project_onto(set_: ConvexSet, M: Tensor) -> Tensor:
+    return set_.project(M)
+
+
 def stacked_inputs(problem: Problem, n: int, A: Layers) -> Tensor:
     sources = problem.network.learned_sources(n)
     return A[sources[0]] if len(sources) == 1 else torch.cat([A[m] for m in sources], dim=1)
@@ -194,10 +199,12 @@ def step_weights(
     *,
     momentum: float,
     rate: float,
+    place: Callable[[ConvexSet, Tensor], Tensor] = project_onto,
 ) -> Weights:
     """W-step of layer n: its damped least-squares step, scaled so that `rate` is its relative change in Z.
 
-    `residual` is the (weighted) gradient in Z at the target. Returns the layer's new matrices, in their sets.
+    `residual` is the (weighted) gradient in Z at the target. Returns the layer's new matrices, in their sets, into
+    which `place` brings them.
     """
     A = stacked_inputs(problem, n, state.A)
     R = layer.direction(residual.T @ A).div_(-total)
@@ -212,7 +219,4 @@ def step_weights(
     moved = stacked_weights(problem, n, W).add_(layer.momentum, alpha=length)
     sources = problem.network.learned_sources(n)
     parts = moved.split([problem.network.width(m) for m in sources], dim=1)
-    sets = {m: problem.edge_set((n, m)) for m in sources}
-    if layer.support is not None:
-        return {(n, m): bring_into(sets[m], part.contiguous()) for m, part in zip(sources, parts, strict=True)}
-    return {(n, m): sets[m].project(part.contiguous()) for m, part in zip(sources, parts, strict=True)}
+    return {(n, m): place(problem.edge_set((n, m)), part.contiguous()) for m, part in zip(sources, parts, strict=True)}

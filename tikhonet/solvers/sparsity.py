@@ -51,7 +51,9 @@ class Sparsity:
         }
 
 
-def measure_sparsity(problem: Problem, W: Weights, budget: Budget | None = None, refit: Refit | None = None) -> Sparsity:
+def measure_sparsity(
+    problem: Problem, W: Weights, budget: Budget | None = None, refit: Refit | None = None
+) -> Sparsity:
     network = problem.network
     edges = counted(network)
     constrained = any(not isinstance(problem.edge_set(edge), Everything) for edge in edges)

@@ -16,7 +16,7 @@ from torch import Tensor
 from tikhonet.network import BIAS, Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.solvers.batches import Batch
-from tikhonet.solvers.budget import Budget, Support
+from tikhonet.solvers.budget import Budget, Support, bring_into
 from tikhonet.solvers.minibatch import (
     TINY,
     Gram,
@@ -24,6 +24,7 @@ from tikhonet.solvers.minibatch import (
     Pass,
     RunningClassifier,
     forward,
+    project_onto,
     stacked_inputs,
     step_weights,
     targets_sweep,
@@ -134,6 +135,7 @@ class Steps:
     ) -> None:
         self.recipe, self.problem, self.total = recipe, problem, total
         self.pruner = Pruner(recipe.budget, problem, total) if recipe.budget else None
+        self.place = bring_into if self.pruner else project_onto
         self.generator = torch.Generator().manual_seed(seed)
         rows = len(first.X)
         self.size = rows / 1000
@@ -163,7 +165,7 @@ class Steps:
             network.check_weights(start)
             # In units of the scaled inputs a bias is smaller by their scale.
             W = {(n, m): M.to(X) / (scale if m == BIAS else 1.0) for (n, m), M in start.items()}
-        W = {edge: self.problem.edge_set(edge).project(matrix) for edge, matrix in W.items()}
+        W = {edge: self.place(self.problem.edge_set(edge), matrix) for edge, matrix in W.items()}
         layers = {}
         for n in network.hidden:
             sources = network.learned_sources(n)
@@ -216,7 +218,8 @@ class Steps:
         old, new = state.W, dict(state.W)
         for n, layer in state.layers.items():
             residual = grad_Z[n] if weight is None else grad_Z[n] * weight[:, None]
-            new |= step_weights(problem, n, old, layer, here, residual, rows, momentum=momentum, rate=rate)
+            lengths = {"momentum": momentum, "rate": rate}
+            new |= step_weights(problem, n, old, layer, here, residual, rows, **lengths, place=self.place)
         if t % 5 == 0 and not self.falls(X, targets, new, here, scores):
             for layer in state.layers.values():
                 layer.momentum.zero_()
