@@ -151,7 +151,7 @@ def check_sparsity(sparsity: Sparsity) -> tuple[Check, ...]:
         Check(
             "the budget of nonzeros is met exactly",
             sparsity.used == sparsity.allowed,
-            f"{sparsity.used:,} {what} of {sparsity.allowed:,} allowed, {100 * sparsity.share:.2f}% of all weights nonzero",
+            f"{sparsity.used:,} {what} of {sparsity.allowed:,} allowed; {100 * sparsity.share:.2f}% of all weights",
         )
     ]
     if sparsity.refit:

@@ -56,9 +56,9 @@ def frontier(summary: Summary) -> Frontier:
     return Frontier(
         "frontier",
         "Test error against nonzero weights",
-        f"Linear SVM refitted on the features, {summary.first.data['test']:,} test images; mean of the trials with their "
-        f"range. The paper’s point is its {PAPER_NONZERO}% nonzeros, drawn {PAPER_GAP} points above the dense network here, "
-        "which is the distance that it reports.",
+        f"Linear SVM refitted on the features, {summary.first.data['test']:,} test images; mean of the trials with "
+        f"their range. The cross is the paper's {PAPER_NONZERO}% nonzeros, drawn {PAPER_GAP} points above the dense "
+        "network here: the distance that it reports.",
         "exactly nonzero weights of the three W, %",
         "test error, %",
         curves,
@@ -69,9 +69,9 @@ def frontier(summary: Summary) -> Frontier:
 def findings(summary: Summary) -> list[tuple[str, Finding]]:
     """What is asked of a sparse network, and what was measured."""
     found = [
-        (f"The l1 ball alone leaves {PAPER_NONZERO}% nonzeros (the paper’s BCD-S).", emergent(summary)),
+        (f"The l1 ball alone leaves {PAPER_NONZERO}% nonzeros (the paper's BCD-S).", emergent(summary)),
         (
-            f"{PAPER_NONZERO}% nonzeros cost no more than the paper’s {PAPER_GAP} points.",
+            f"{PAPER_NONZERO}% nonzeros cost no more than the paper's {PAPER_GAP} points.",
             cost(summary, 2.42, PAPER_GAP),
         ),
     ]

@@ -38,9 +38,9 @@ def draw_frontier(figure: Frontier) -> Drawing:
     for a, b in paper:
         spot = x(a), y(b)
         parts.append(shape("path", cross(*spot), "line", "printed"))
-        parts.append(text(spot[0] - 9, spot[1] + 4, "the paper’s BCD-S", "label end f-printed"))
+        parts.append(text(spot[0] - 9, spot[1] + 4, "the paper's BCD-S", "label end f-printed"))
         marks.append(
-            [(*place(spot), f"The paper’s BCD-S\n{a:g}% nonzeros, {b:.2f}%: as far above dense as it reports")]
+            [(*place(spot), f"The paper's BCD-S\n{a:g}% nonzeros, {b:.2f}%: as far above dense as it reports")]
         )
     return Drawing(frame(height, parts, None, figure.title), marks)
 
@@ -65,7 +65,7 @@ def save_frontier(figure: Frontier, folder: Path) -> list[Path]:
         errors = [row.error for row in curve.rows]
         ax.errorbar(densities, errors, [low, high], fmt="o-", color=colour, ms=4, lw=1.4, capsize=2, label=curve.label)
     if figure.paper:
-        ax.plot(*[[value] for value in figure.paper], "x", color=COLOURS["printed"], ms=7, label="the paper’s BCD-S")
+        ax.plot(*[[value] for value in figure.paper], "x", color=COLOURS["printed"], ms=7, label="the paper's BCD-S")
     ax.set(xlabel=figure.x_label, ylabel=figure.y_label, xscale="log")
     ax.set_ylim(bottom=0)
     ax.invert_xaxis()

@@ -1,7 +1,7 @@
 """A budget of nonzero weights: which weights a network may keep, and when the others go.
 
-The l1 ball of Sec. 3.3.1 leaves as many zeros as it happens to leave; a budget is asked for and met to the weight. It is
-a cardinality set, which is not convex, so it is no set of `sets.py` but a schedule of the stochastic trainer:
+The l1 ball of Sec. 3.3.1 leaves as many zeros as it happens to leave; a budget is asked for and met to the weight. It
+is a cardinality set, which is not convex, so it is no set of `sets.py` but a schedule of the stochastic trainer:
 
     density(t) = share + (1 - share) (1 - t / (frozen T))^3        until t = frozen T, then share.
 
@@ -89,7 +89,7 @@ class Budget:
         return support
 
     def allowed(self, network: Network) -> int:
-        """How many weights may be nonzero in all; for units, how many units are kept in the layers that can lose some."""
+        """How many weights may be nonzero in all; for units, how many are kept of the layers that can lose some."""
         if self.over == "units":
             return sum(number(network.widths[n], self.share) for n in free_layers(network))
         shapes = {edge: network.shape(edge) for edge in counted(network)}
@@ -156,5 +156,5 @@ def restrict(W: Weights, support: Support) -> Weights:
 
 
 def bring_into(set_: ConvexSet, M: Tensor) -> Tensor:
-    """A point of the set near M that has M's zeros and, in a ball, no others: it is scaled where it could be projected."""
+    """A point of the set near M with the zeros of M and, in a ball, no others: there it is scaled, not projected."""
     return set_.shrink(M) if isinstance(set_, Ball) else set_.project(M)

@@ -1,4 +1,4 @@
-"""What zeros a trained network has, and where they come from: a set that W is in, a budget that was asked for, or both."""
+"""What zeros a trained network has, and where they come from: the set of W, a budget that was asked for, or both."""
 
 from __future__ import annotations
 
