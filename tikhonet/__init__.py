@@ -8,7 +8,18 @@ from tikhonet.objective import Blocks, Problem, Stationarity, Terms
 from tikhonet.samples import Samples
 from tikhonet.schedules import Constant, Custom, Power, Proximal, Schedule
 from tikhonet.sets import Box, ConvexSet, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
-from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, Training, initial_blocks
+from tikhonet.solvers import (
+    BlockDescent,
+    Budget,
+    History,
+    Result,
+    Sparsity,
+    Status,
+    Stochastic,
+    Training,
+    compact,
+    initial_blocks,
+)
 
 __version__ = "0.1.0"
 
@@ -17,6 +28,7 @@ __all__ = [
     "BlockDescent",
     "Blocks",
     "Box",
+    "Budget",
     "Certificate",
     "Constant",
     "ConvexSet",
@@ -39,6 +51,7 @@ __all__ = [
     "Samples",
     "Schedule",
     "Softmax",
+    "Sparsity",
     "Squared",
     "SquaredHinge",
     "Stationarity",
@@ -48,5 +61,6 @@ __all__ = [
     "Tikhonov",
     "Training",
     "certify",
+    "compact",
     "initial_blocks",
 ]

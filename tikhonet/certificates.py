@@ -18,6 +18,7 @@ from scipy import stats
 from tikhonet.objective import Blocks, Problem, Stationarity
 from tikhonet.schedules import Proximal, Schedule
 from tikhonet.solvers.result import History, Result
+from tikhonet.solvers.sparsity import Sparsity
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,26 @@ def check_stationary(stationarity: Stationarity, tolerance: float) -> Check:
         stationarity.total <= tolerance,
         f"projected gradient {stationarity.total:.3g} ({parts}), tolerance {tolerance:.3g}",
     )
+
+
+def check_sparsity(sparsity: Sparsity) -> tuple[Check, ...]:
+    """Under a budget: it is met to the weight, and the refit solved its least squares on the support."""
+    if sparsity.budget is None:
+        return ()
+    what = "units" if sparsity.budget.over == "units" else "weights"
+    checks = [
+        Check(
+            "the budget of nonzeros is met exactly",
+            sparsity.used == sparsity.allowed,
+            f"{sparsity.used:,} {what} of {sparsity.allowed:,} allowed; {100 * sparsity.share:.2f}% of all weights",
+        )
+    ]
+    if sparsity.refit:
+        refit = sparsity.refit
+        figure = f"relative residual {refit.residual:.3g} in float64; training loss {refit.before:.5g}"
+        figure += f" -> {refit.after:.5g}" + ("" if refit.kept else ", so the weights before it were kept")
+        checks.append(Check("the refit solves its least squares on the support", refit.residual <= 1e-9, figure))
+    return tuple(checks)
 
 
 def check_schedule(schedule: Schedule, t: int) -> Check:

@@ -53,6 +53,14 @@ def test_ctrl_c_keeps_finished_trials(run, tmp_path, monkeypatch):
         (folder / "records" / "pixels-0.json").write_text("{}")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tikhonet.experiments.run", interrupted)
+    monkeypatch.setattr("tikhonet.experiments.mnist.run", interrupted)
     line = run(*WORDS, code=130).err
     assert "1 finished trials are kept in out/records" in line
+
+
+def test_the_sparse_experiment_has_its_own_page(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["--epochs", 1, "--trials", "0", "--solvers", "dense,budget-5", "--output", "out"]
+    document = run("reproduce", "sparse", *words, "--json").document
+    assert set(document["results"]) == {"dense", "budget-5"}
+    assert "How few weights are enough?" in (tmp_path / "out" / "report.html").read_text()

@@ -57,7 +57,8 @@ def test_a_network_of_ones_own():
 
 def test_the_l1_ball_makes_weights_zero():
     model = BCDClassifier((30, 30), constraint="l1", radius=0.5, random_state=0).fit(*blobs(features=20))
-    assert model.sparsity_ > 0.05
+    assert model.sparsity_["zeros"] > 0.05
+    assert model.sparsity_["kind"] == "set"
     # Summed in float64: a sum of float32 numbers rounds, their true sum is within the radius.
     assert all(np.abs(W).sum(1, dtype=np.float64).max() <= 0.5 for (_, m), W in model.coefs_.items() if m >= 0)
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from tikhonet.baselines.pruning import PrunedWeights, Pruning
 from tikhonet.network import Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.solvers.batches import ArrayBatches
@@ -51,6 +52,8 @@ class Backprop:
     initial_scale: float = 0.5
     drop_inputs: float = 0.0
     drop_features: float = 0.0
+    pruning: Pruning | None = None
+    """Zeros by magnitude; one-shot pruning anneals the rate twice, before and after."""
 
     def __post_init__(self) -> None:
         if self.solver not in SOLVERS:
@@ -76,11 +79,13 @@ class Backprop:
         W = {edge: matrix.clone().requires_grad_() for edge, matrix in W.items()}
         last = network.widths[-1]
         V = torch.randn(targets.shape[1], last, generator=generator, dtype=torch.float64).to(X) / last**0.5
-        parameters = [V.requires_grad_(), *W.values()]
-        optimizer = SOLVERS[self.solver](parameters, self.rate)
         batches = ArrayBatches(X, targets, size=self.batch_size, dtype=X.dtype, device=X.device)
         steps = self.epochs * len(batches)
-        decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps) if self.schedule == "cosine" else None
+        pruned = PrunedWeights(self.pruning, W, steps) if self.pruning else None
+        optimizer = SOLVERS[self.solver](
+            [V.requires_grad_(), *(pruned.parameters if pruned else W.values())], self.rate
+        )
+        decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.annealed(step / steps))
         epochs: list[Epoch] = []
         status = Status.FINISHED
         torch_seed = int(torch.randint(2**31, (1,), generator=generator))
@@ -89,22 +94,38 @@ class Backprop:
             for number in range(1, self.epochs + 1):
                 clock, total = time.perf_counter(), X.new_zeros(())
                 for batch in batches.epoch(generator):
+                    if pruned:
+                        W = pruned.weights()
                     loss = problem.loss.rows(batch.targets, self.scores(problem, batch.X, V, W)).mean()
                     optimizer.zero_grad(set_to_none=True)
                     loss.backward()
                     optimizer.step()
-                    if decay:
-                        decay.step()
+                    decay.step()
+                    if pruned:
+                        pruned.advance()
                     total += loss.detach() * len(batch.X)
                 mean = float(total) / len(X)
                 epochs.append(Epoch(number, mean, mean, math.nan, time.perf_counter() - clock, 1.0, 0))
+                if pruned:
+                    W = pruned.weights()
                 blocks = Blocks({}, V.detach(), {edge: matrix.detach() for edge, matrix in W.items()})
                 if watch:
                     watch(epochs[-1], blocks)
                 if not math.isfinite(mean):
                     status = Status.NONFINITE
                     break
+        if pruned:
+            blocks = replace(blocks, W=pruned.final())
         return Training(problem, blocks, status, epochs, None)
+
+    def annealed(self, done: float) -> float:
+        """The share of the rate when this share of the run is done."""
+        if self.schedule == "constant":
+            return 1.0
+        if self.pruning and self.pruning.one_shot:
+            begin = self.pruning.begin
+            done = done / begin if done < begin else (done - begin) / (1 - begin)
+        return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
     def scores(self, problem: Problem, X: Tensor, V: Tensor, W: Weights) -> Tensor:
         """V u_N, differentiably."""

@@ -48,6 +48,8 @@ def fit(
     skip: options.Skip = False,
     constraint: options.Constraint = None,
     radius: options.Radius = 1.0,
+    sparsity: options.Sparsity = None,
+    sparsity_over: options.SparsityOver = "network",
     head: options.Head = None,
     solver: options.Solver = "stochastic",
     loss: options.Loss = "squared",
@@ -78,6 +80,8 @@ def fit(
         "skip": skip,
         "constraint": constraint,
         "radius": radius,
+        "sparsity": sparsity,
+        "sparsity_over": sparsity_over,
         "solver": solver,
         "loss": loss,
         "lift": lift,
@@ -119,7 +123,8 @@ def fit(
         "iterations": estimator.n_iter_,
         "seconds": seconds,
         "training": measures,
-        "sparsity": estimator.sparsity_,
+        "sparsity": estimator.sparsity_["zeros"],
+        "sparsity_kind": estimator.sparsity_["kind"],
         "bytes": output.stat().st_size,
     }
     human = facts(

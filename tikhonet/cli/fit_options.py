@@ -63,6 +63,10 @@ Hidden = Annotated[str, typer.Option(help="Widths of the hidden layers.", metava
 Skip = Annotated[bool, typer.Option("--skip", help="Identity edges between layers of one width.")]
 Constraint = Annotated[str | None, choice("The set of each weight matrix", "l1", "l2", "frobenius", "nonnegative")]
 Radius = Annotated[float, number("That of the ball.")]
+Sparsity = Annotated[
+    float | None, typer.Option(help="The share of weights that may be nonzero.", metavar="X", show_default="all")
+]
+SparsityOver = Annotated[str, choice("That share of what", "row", "layer", "network", "units")]
 Head = Annotated[str | None, choice("The linear map on the features", *CLASSIFIER_HEADS, default="by the task")]
 Solver = Annotated[str, choice("Mini-batches, or all rows in two ways", "stochastic", "proximal", "alg1")]
 Loss = Annotated[str, choice("What trains the network", *CLASSIFIER_LOSSES)]

@@ -75,7 +75,8 @@ def show_model(path: Path, as_json: bool) -> None:
         "widths": learned.network.widths,
         "outputs": len(head.coef),
         "weights": weights,
-        "sparsity": estimator.sparsity_,
+        "sparsity": estimator.sparsity_["zeros"],
+        "sparsity_kind": estimator.sparsity_["kind"],
         "nonzero": nonzero,
         "status": estimator.status_.name,
         "iterations": estimator.n_iter_,
@@ -88,10 +89,21 @@ def show_model(path: Path, as_json: bool) -> None:
     human = facts(
         model=f"{path} ({path.stat().st_size:,} bytes)",
         estimator=f"{saved.kind}, {estimator.n_iter_} iterations, {estimator.status_.name}",
-        weights=f"{weights:,}, of which {100 * estimator.sparsity_:.1f}% are exactly zero (biases not counted)",
+        weights=f"{weights:,}, of which {zeros(estimator.sparsity_)}",
         changed=", ".join(f"{name} = {value}" for name, value in changed.items()) or "nothing: all are defaults",
     )
     show(document, as_json, human, "\n" + draw_text(learned.network, learned.W, len(head.coef)))
+
+
+def zeros(sparsity: dict[str, Any]) -> str:
+    """How many weights are zero, and what made them so."""
+    words = {
+        "none": "",
+        "set": ", by the constraint",
+        "budget": f", by a budget of {sparsity['asked']} of each {sparsity['over']}",
+        "budget and set": f", by a budget of {sparsity['asked']} of each {sparsity['over']} in the constraint",
+    }
+    return f"{100 * sparsity['zeros']:.1f}% are exactly zero (biases not counted){words[sparsity['kind']]}"
 
 
 def default(kind: type, name: str) -> Any:

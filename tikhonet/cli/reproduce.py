@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,12 +21,18 @@ from tikhonet.data.dataset import SPLITS
 
 EXAMPLE = "tikhonet reproduce mnist --quick --output mnist-quick"
 
-EXPERIMENTS = ("mnist",)
+EXPERIMENTS = {"mnist": "tikhonet.experiments.mnist", "sparse": "tikhonet.experiments.sparse"}
+"""By name, the module with its sizes QUICK and FULL, its `methods` and its `run`; imported when it is asked for."""
 SETS = ("digits", "mnist", "fashion-mnist")
 
 
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="mnist: Sec. 3.3.1 and Fig. 3 of the paper.", show_default=False)],
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            help="mnist: Sec. 3.3.1 and Fig. 3 of the paper; sparse: error against nonzeros.", show_default=False
+        ),
+    ],
     full: Annotated[
         bool, typer.Option("--full/--quick", help="All of MNIST, an hour or two; or the digits, a few minutes.")
     ] = False,
@@ -53,12 +60,12 @@ def reproduce(
     was stopped.
     """
     from tikhonet import experiments
-    from tikhonet.experiments.mnist import methods
     from tikhonet.network import Network
     from tikhonet.report import write_report
 
     check_name(experiment, EXPERIMENTS, "EXPERIMENT")
-    size = experiments.FULL if full else experiments.QUICK
+    chosen_experiment = import_module(EXPERIMENTS[experiment])
+    size = chosen_experiment.FULL if full else chosen_experiment.QUICK
     name = (data or ("mnist" if full else "digits")).lower().replace("_", "-")
     check_name(name, SETS, "--data")
     folder = output or Path(f"{experiment}-{size.name}")
@@ -66,7 +73,7 @@ def reproduce(
     seeds = numbers("--trials", trials, int)
     chosen = solvers.split(",") if solvers else None
     for solver in chosen or ():
-        check_name(solver, methods(size, Network.paper(4)), "--solvers")
+        check_name(solver, chosen_experiment.methods(size, Network.paper(4)), "--solvers")
     images = read_images(name, data_home)
     with bar(f"reproducing {experiment}", 1.0, forecast=True) as shown:
 
@@ -76,7 +83,7 @@ def reproduce(
 
         options: dict[str, Any] = {"solvers": chosen, "trials": seeds, "epochs": epochs, "progress": watch}
         try:
-            records = experiments.run(images, size, folder, **options)
+            records = chosen_experiment.run(images, size, folder, **options)
         except KeyboardInterrupt:
             finished = len(list((folder / "records").glob("*.json")))
             raise Failure(

@@ -13,7 +13,9 @@ from torch import nn
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.learning import Learning
 from tikhonet.estimators.rows import Floats
-from tikhonet.network import BIAS, Edge
+from tikhonet.estimators.training import build_problem
+from tikhonet.network import Edge
+from tikhonet.solvers.sparsity import measure_sparsity
 from tikhonet.storage import ModelFormatError
 
 if TYPE_CHECKING:
@@ -28,10 +30,16 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return {edge: matrix.numpy() for edge, matrix in self._model.W.items()}
 
     @property
-    def sparsity_(self) -> float:
-        """The share of the weights that are exactly zero, biases not counted."""
-        weights = np.concatenate([matrix.ravel() for (_, m), matrix in self.coefs_.items() if m != BIAS])
-        return float(np.mean(weights == 0))
+    def sparsity_(self) -> dict[str, Any]:
+        """Which weights are exactly zero, and why; biases are not counted.
+
+        `kind`: "none", "set" (zeros emerge from the constraint), "budget" (they were asked for) or "budget and set";
+        `asked` and `over`: the budget; `zeros`: the share of zeros; `nonzeros` and `weights`: numbers by edge.
+        """
+        check_is_fitted(self, "network_")
+        problem = build_problem(self, self.network_, 1.0)
+        found = measure_sparsity(problem, self._model.W, self._budget()).as_dict()
+        return {"zeros": 1 - found.pop("share"), **found}
 
     @property
     def _n_features_out(self) -> int:

@@ -21,6 +21,7 @@ from tikhonet.estimators.scaling import Scaling
 from tikhonet.estimators.training import HOLD_OUT_FROM, Data, Trained, build_problem, build_solver, train
 from tikhonet.estimators.watching import watching
 from tikhonet.solvers import BlockDescent, Status
+from tikhonet.solvers.result import best_epoch
 
 MEMORY = 10_000
 """Rows that `partial_fit` remembers, to refit the head on: a uniform sample of all that it saw."""
@@ -155,7 +156,7 @@ class Learning(Parameters):
     def _retrain(self, trained: Trained, rows: Rows, seed: int, start: Any) -> Trained:
         """The same training on all rows, up to the epoch that was best on those held out."""
         assert isinstance(trained.history, list)
-        best = min(trained.history, key=lambda epoch: epoch.validation_loss).number
+        best = best_epoch(trained.history).number
         problem = build_problem(self, self._network(rows.X.shape[1]), float(rows.weight.sum()))
         data = Data(*self._tensors(rows))
         again = train(self, problem, data, seed=seed, start=start, watch=lambda epoch: epoch.number >= best)

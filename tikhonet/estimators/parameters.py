@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,6 +17,7 @@ from tikhonet.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.losses import Huber, Loss, Softmax, Squared, SquaredHinge
 from tikhonet.network import Network
 from tikhonet.sets import ConvexSet, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
+from tikhonet.solvers.budget import Budget, Over
 
 LIFTS: dict[str, type[Lift]] = {"fenchel": Fenchel, "tikhonov": Tikhonov}
 SETS: dict[str, type[ConvexSet]] = {"l1": RowL1Ball, "l2": RowL2Ball, "frobenius": FrobeniusBall}
@@ -62,6 +63,11 @@ class Parameters(BaseEstimator):
         The set of each weight matrix: its rows in the l1 or l2 ball, the matrix in the Frobenius ball, or >= 0.
     radius : float, default=1.0
         That of the ball.
+    sparsity : float, default=None
+        The share of weights that may be nonzero, rounded down; 0.02 keeps 2%. Biases and the head are not counted. For
+        `solver="stochastic"` only. The l1 ball alone gives as many zeros as it happens to give.
+    sparsity_over : {"row", "layer", "network", "units"}, default="network"
+        Whether every row, every layer or the whole network keeps that share, or every layer that share of its units.
     max_iter : "auto" or int, default="auto"
         Epochs of the stochastic solver, iterations of the others; "auto" gives small data more epochs.
     tol : float, default=1e-4
@@ -104,6 +110,8 @@ class Parameters(BaseEstimator):
     gamma: Any = "auto"
     constraint: Any = None
     radius: float = 1.0
+    sparsity: float | None = None
+    sparsity_over: str = "network"
     max_iter: Any = "auto"
     tol: float = 1e-4
     batch_size: Any = "auto"
@@ -130,6 +138,8 @@ class Parameters(BaseEstimator):
         "gamma": auto_or(POSITIVE, "array-like"),
         "constraint": [StrOptions({*SETS, "nonnegative"}), ConvexSet, None],
         "radius": [POSITIVE],
+        "sparsity": [Interval(Real, 0, 1, closed="right"), None],
+        "sparsity_over": [StrOptions(set(get_args(Over)))],
         "max_iter": auto_or(COUNT),
         "tol": [SHARE],
         "batch_size": auto_or(COUNT),
@@ -165,6 +175,16 @@ class Parameters(BaseEstimator):
         if isinstance(self.constraint, str):
             return SETS[self.constraint](self.radius)  # type: ignore[call-arg]
         return self.constraint  # type: ignore[no-any-return]
+
+    def _budget(self) -> Budget | None:
+        if self.sparsity is None:
+            return None
+        if self.solver != "stochastic":
+            raise ValueError(
+                f'sparsity needs solver="stochastic", got {self.solver!r}; '
+                'with other solvers use constraint="l1" for zeros'
+            )
+        return Budget(float(self.sparsity), self.sparsity_over)  # type: ignore[arg-type]
 
     def _network(self, inputs: int) -> Network:
         """The network for so many inputs."""

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tikhonet.certificates import Certificate, Check, certify
+from tikhonet.certificates import Certificate, Check, certify, check_sparsity
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.network import Network, Weights
 from tikhonet.objective import Blocks, Problem, Stationarity
@@ -72,6 +72,7 @@ def build_problem(parameters: Parameters, network: Network, rows: float) -> Prob
 
 
 def build_solver(parameters: Parameters, rows: int) -> Stochastic | BlockDescent:
+    budget = parameters._budget()
     chosen = None if parameters.max_iter == "auto" else int(parameters.max_iter)
     if parameters.solver == "proximal":
         schedule = Proximal(0.1)
@@ -90,6 +91,7 @@ def build_solver(parameters: Parameters, rows: int) -> Stochastic | BlockDescent
         drop_inputs=drop[0],
         drop_features=drop[1],
         patience=parameters.n_iter_no_change,
+        budget=budget,
     )
 
 
@@ -186,6 +188,7 @@ def certify_training(training: Training) -> Certificate:
     undone = training.epochs[-1].rejected if training.epochs else 0
     checks = (
         Check("the weights are feasible", excess[worst] <= 0, figure),
+        *(check_sparsity(training.sparsity) if training.sparsity else ()),
         Check("f falls at every step", None, f"mini-batch steps promise nothing; {undone} were undone"),
         Check("the point is stationary", None, 'not measured; solver="proximal" with warm_start=True measures it'),
     )

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from tikhonet.baselines import Backprop
-from tikhonet.certificates import Check, certify, check_feasible, check_stationary
+from tikhonet.certificates import Check, certify, check_feasible, check_sparsity, check_stationary
 from tikhonet.network import Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.samples import Samples
@@ -159,6 +159,7 @@ def certify_training(training: Training, X: Tensor, targets: Tensor, seed: int) 
         worst = max(rises, default=0.0)
         checks = (
             check_feasible(problem, blocks),
+            *(check_sparsity(training.sparsity) if training.sparsity else ()),
             Check(
                 "the training loss falls at every epoch",
                 worst <= 0 if rises else None,

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from tikhonet.experiments.records import Pictures, load_pictures, load_records, write_whole
@@ -18,23 +14,15 @@ from tikhonet.report import pictures
 from tikhonet.report.certificates import COLUMNS, certificate_rows
 from tikhonet.report.claims import claims
 from tikhonet.report.figures import figures
+from tikhonet.report.frontier_page import write_frontier
 from tikhonet.report.plots import save_figure
-from tikhonet.report.scales import short
+from tikhonet.report.rendering import Report, inline, render
 from tikhonet.report.summary import Row, Summary
-from tikhonet.report.svg import Drawing, draw, draw_confusion
+from tikhonet.report.svg import draw, draw_confusion
 from tikhonet.report.tables import save_tables, summary_table, tables
 
 SHOWN = ("stochastic", "proximal", "alg1")
 """Whose confusion matrix and mistakes are shown: the first of these that was run."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """What was written."""
-
-    page: Path
-    figures: list[Path]
-    tables: list[Path]
 
 
 def write_report(output: str | os.PathLike[str], *, command: str | None = None) -> Report:
@@ -44,26 +32,24 @@ def write_report(output: str | os.PathLike[str], *, command: str | None = None) 
     """
     folder = Path(output)
     summary = Summary.of(load_records(folder / "records"))
+    if summary.first.experiment == "sparse":
+        return write_frontier(folder, summary, command)
     drawn = {row.name: load_pictures(folder / "records", row.records[0]) for row in summary.rows.values()}
     labels = summary.first.data["labels"]
     judged, shapes = claims(summary), figures(summary)
     main = next((summary.rows[name] for name in SHOWN if name in summary.rows), next(iter(summary.rows.values())))
     written = [path for figure in shapes for path in save_figure(figure, folder / "figures")]
     saved = save_tables(tables(summary, judged, drawn[main.name]), folder / "tables")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["short"] = short
-    template = environment.from_string(asset("page.html.j2"))
-    html = template.render(
-        css=Markup(asset("page.css")),
-        js=Markup(asset("page.js")),
-        first=summary.first,
-        summary=summary,
+    html = render(
+        "page.html.j2",
+        summary,
+        command,
+        [path.relative_to(folder).as_posix() for path in (*written, *saved)],
         headline=(opening := headline(summary)),
         noise=summary.noise(*(min((item["row"].error for item in opening), default=0.0),) * 2),
         claims=judged,
         figures=[(figure, inline(draw(figure))) for figure in shapes],
         results=summary_table(summary),
-        rows=list(summary.rows.values()),
         certificate_columns=list(COLUMNS.values()),
         certificates=certificate_rows(summary),
         weights=weight_sheets(summary, drawn),
@@ -71,22 +57,9 @@ def write_report(output: str | os.PathLike[str], *, command: str | None = None) 
         main=main,
         confusion=confusion(drawn[main.name], main, labels),
         mistakes=pictures.mistakes(drawn[main.name], labels) if "mistakes" in drawn[main.name] else [],
-        command=command or f"tikhonet reproduce {summary.first.experiment} --{summary.first.size}",
-        minutes=sum(record.wall for row in summary.rows.values() for record in row.records) / 60,
-        files=[path.relative_to(folder).as_posix() for path in (*written, *saved)],
     )
-    write_whole(folder / "report.html", html.encode())
+    write_whole(folder / "report.html", html)
     return Report(folder / "report.html", written, saved)
-
-
-def asset(name: str) -> str:
-    return (files("tikhonet.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def inline(drawing: Drawing) -> Markup:
-    """The SVG with its marks beside it, as data that no script executes."""
-    marks = json.dumps(drawing.marks, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return Markup(f'{drawing.svg}<script type="application/json">{marks}</script>')
 
 
 def headline(summary: Summary) -> list[dict[str, Any]]:

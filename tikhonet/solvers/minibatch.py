@@ -7,6 +7,7 @@ step in the metric of its inputs' running Gram matrix.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -15,6 +16,8 @@ from torch import Tensor
 from tikhonet.losses import Loss
 from tikhonet.network import Layers, Weights
 from tikhonet.objective import Problem
+from tikhonet.sets import ConvexSet
+from tikhonet.solvers.support import SupportSolver
 
 TINY = 1e-30
 
@@ -109,6 +112,16 @@ class LayerState:
     """The same of the change that one unscaled step would make in them."""
     share: float = 0.0
     """How much of such a mean, which starts at zero, has been filled."""
+    support: Tensor | None = None
+    """Where steps stay within, under a budget; and the solver of its rows, where it is small."""
+    solver: SupportSolver | None = None
+
+    def direction(self, R: Tensor) -> Tensor:
+        """R (G + damping I)^-1 times the damping; within a small support, its least-squares step there."""
+        if self.solver is not None:
+            return self.solver(R)
+        R = self.gram.precondition(R)
+        return R if self.support is None else R.mul_(self.support)
 
     def copy(self) -> LayerState:
         return replace(self, gram=self.gram.copy(), momentum=self.momentum.clone())
@@ -162,6 +175,10 @@ def targets_sweep(problem: Problem, V: Tensor, W: Weights, state: Pass, slope: T
     return grad_Z
 
 
+def project_onto(set_: ConvexSet, M: Tensor) -> Tensor:
+    return set_.project(M)
+
+
 def stacked_inputs(problem: Problem, n: int, A: Layers) -> Tensor:
     sources = problem.network.learned_sources(n)
     return A[sources[0]] if len(sources) == 1 else torch.cat([A[m] for m in sources], dim=1)
@@ -182,13 +199,15 @@ def step_weights(
     *,
     momentum: float,
     rate: float,
+    place: Callable[[ConvexSet, Tensor], Tensor] = project_onto,
 ) -> Weights:
     """W-step of layer n: its damped least-squares step, scaled so that `rate` is its relative change in Z.
 
-    `residual` is the (weighted) gradient in Z at the target. Returns the layer's new matrices, in their sets.
+    `residual` is the (weighted) gradient in Z at the target. Returns the layer's new matrices, in their sets, into
+    which `place` brings them.
     """
     A = stacked_inputs(problem, n, state.A)
-    R = layer.gram.precondition(residual.T @ A).div_(-total)
+    R = layer.direction(residual.T @ A).div_(-total)
     layer.momentum.mul_(momentum).add_(R, alpha=1 - momentum)
     probe = slice(0, 64)
     change = float((A[probe] @ R.T).square().mean())
@@ -200,4 +219,4 @@ def step_weights(
     moved = stacked_weights(problem, n, W).add_(layer.momentum, alpha=length)
     sources = problem.network.learned_sources(n)
     parts = moved.split([problem.network.width(m) for m in sources], dim=1)
-    return {(n, m): problem.edge_set((n, m)).project(part.contiguous()) for m, part in zip(sources, parts, strict=True)}
+    return {(n, m): place(problem.edge_set((n, m)), part.contiguous()) for m, part in zip(sources, parts, strict=True)}

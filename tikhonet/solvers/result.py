@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from tikhonet.objective import Blocks, Problem, Stationarity, Terms
 from tikhonet.samples import Samples
 from tikhonet.schedules import Schedule
+from tikhonet.solvers.sparsity import Sparsity
 
 
 class Status(Enum):
@@ -106,6 +108,13 @@ class Epoch:
     seconds: float
     trust: float
     rejected: int
+    density: float = 1.0
+    """The share of weights that a budget still allowed."""
+
+
+def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
+    """The one with the least validation loss, among those whose density is the last one's."""
+    return min(epochs, key=lambda epoch: (epoch.density, epoch.validation_loss))
 
 
 @dataclass(frozen=True)
@@ -120,6 +129,8 @@ class Training:
     detail: str = ""
     polished: Result | None = field(default=None, repr=False)
     """The full-batch run that finished it: its history says what it cost and what it changed."""
+    sparsity: Sparsity | None = field(default=None, repr=False)
+    """Which weights are zero, and why; None where it was not measured."""
 
     @property
     def message(self) -> str:

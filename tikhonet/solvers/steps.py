@@ -16,6 +16,7 @@ from torch import Tensor
 from tikhonet.network import BIAS, Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.solvers.batches import Batch
+from tikhonet.solvers.budget import Budget, Support, bring_into
 from tikhonet.solvers.minibatch import (
     TINY,
     Gram,
@@ -23,10 +24,12 @@ from tikhonet.solvers.minibatch import (
     Pass,
     RunningClassifier,
     forward,
+    project_onto,
     stacked_inputs,
     step_weights,
     targets_sweep,
 )
+from tikhonet.solvers.pruner import Pruner
 from tikhonet.solvers.result import Epoch
 
 LONG = 180.0
@@ -42,7 +45,7 @@ class Recipe:
     `damping_U`, `damping_W`, `ridge_V`: of the three blocks, relative to the mean eigenvalue of each. `memory`: of
     the running statistics. `averaging`: of V and W over the steps, falling to none at the end of a run.
     `drop_inputs`, `drop_features`: shares of the inputs and of the last hidden layer that are set to zero at random
-    in training, as a regulariser.
+    in training, as a regulariser. `budget`: how many weights may be nonzero, if not all.
     """
 
     change: float = 0.3
@@ -56,6 +59,7 @@ class Recipe:
     initial_scale: float = 0.5
     drop_inputs: float = 0.1
     drop_features: float = 0.2
+    budget: Budget | None = None
 
     def __post_init__(self) -> None:
         if self.rank < 1:
@@ -88,6 +92,9 @@ class TrainingState:
     """The running mean loss, and the loss of the first batch as its scale."""
     first_loss: float = math.nan
     epochs: list[Epoch] = field(default_factory=list)
+    support: Support | None = None
+    """Where weights may be nonzero under a budget, and the share of them that this is."""
+    density: float = 1.0
 
     def copy(self) -> TrainingState:
         """Only what steps change in place is cloned: W and V are new tensors after every step."""
@@ -127,6 +134,8 @@ class Steps:
         seed: int,
     ) -> None:
         self.recipe, self.problem, self.total = recipe, problem, total
+        self.pruner = Pruner(recipe.budget, problem, total) if recipe.budget else None
+        self.place = bring_into if self.pruner else project_onto
         self.generator = torch.Generator().manual_seed(seed)
         rows = len(first.X)
         self.size = rows / 1000
@@ -156,7 +165,7 @@ class Steps:
             network.check_weights(start)
             # In units of the scaled inputs a bias is smaller by their scale.
             W = {(n, m): M.to(X) / (scale if m == BIAS else 1.0) for (n, m), M in start.items()}
-        W = {edge: self.problem.edge_set(edge).project(matrix) for edge, matrix in W.items()}
+        W = {edge: self.place(self.problem.edge_set(edge), matrix) for edge, matrix in W.items()}
         layers = {}
         for n in network.hidden:
             sources = network.learned_sources(n)
@@ -209,7 +218,8 @@ class Steps:
         old, new = state.W, dict(state.W)
         for n, layer in state.layers.items():
             residual = grad_Z[n] if weight is None else grad_Z[n] * weight[:, None]
-            new |= step_weights(problem, n, old, layer, here, residual, rows, momentum=momentum, rate=rate)
+            lengths = {"momentum": momentum, "rate": rate}
+            new |= step_weights(problem, n, old, layer, here, residual, rows, **lengths, place=self.place)
         if t % 5 == 0 and not self.falls(X, targets, new, here, scores):
             for layer in state.layers.values():
                 layer.momentum.zero_()
@@ -217,6 +227,8 @@ class Steps:
             state.trust, state.rejected = 0.7 * state.trust, state.rejected + 1
         elif t % 5 == 0:
             state.trust = min(1.0, 1.03 * state.trust)
+        if self.pruner:
+            new = self.pruner(new, state, here.A, t + 1)
         state.W, state.step = new, t + 1
         self.take_average()
         self.retreat(loss / max(rows, TINY))
@@ -229,6 +241,8 @@ class Steps:
         state.average.V.lerp_(state.classifier.V, 1 - keep)
         for edge, matrix in state.average.W.items():
             matrix.lerp_(state.W[edge], 1 - keep)
+        if self.pruner:
+            self.pruner.restrict_average(state)
 
     def retreat(self, loss: float) -> None:
         """Go back to the last good state, with half the trust, when the running loss has risen far above its best."""

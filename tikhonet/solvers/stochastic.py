@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -17,10 +17,13 @@ from torch import Tensor
 from tikhonet.network import BIAS, Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.samples import Samples
-from tikhonet.solvers.batches import Array, ArrayBatches, Batches, GivenBatches
+from tikhonet.solvers.batches import Array, ArrayBatches, Batch, Batches, GivenBatches
+from tikhonet.solvers.budget import Budget, restrict
 from tikhonet.solvers.full import BlockDescent
 from tikhonet.solvers.minibatch import TINY, RunningClassifier
-from tikhonet.solvers.result import Epoch, Status, Training
+from tikhonet.solvers.refit import Refit, refit_on_support
+from tikhonet.solvers.result import Epoch, Status, Training, best_epoch
+from tikhonet.solvers.sparsity import measure_sparsity
 from tikhonet.solvers.steps import Recipe, Steps, TrainingState
 
 
@@ -29,7 +32,8 @@ class Stochastic(Recipe):
     """Mini-batch block coordinate descent.
 
     `patience`: epochs without a better validation loss before a run with validation data stops. `polish`: a
-    full-batch solver to finish with, from the point reached. The other constants are those of `Recipe`.
+    full-batch solver to finish with, from the point reached. The other constants are those of `Recipe`. With a `budget`
+    the run ends with a least-squares refit on its support.
     """
 
     epochs: int = 10
@@ -42,6 +46,8 @@ class Stochastic(Recipe):
         for name in ("epochs", "batch_size", "patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.polish and self.budget:
+            raise ValueError("polish and budget cannot go together: full-batch steps know no budget; leave one out")
 
     def run(
         self,
@@ -105,7 +111,7 @@ class _Run:
             steps.state.generator = steps.generator.get_state()
             epoch = self.measure(loss, time.perf_counter() - clock)
             steps.state.epochs.append(epoch)
-            lowest = min(steps.state.epochs, key=lambda epoch: epoch.validation_loss)
+            lowest = best_epoch(steps.state.epochs)
             if self.validation and epoch is lowest:
                 best = steps.state.copy()
             if watch and watch(epoch):
@@ -138,7 +144,8 @@ class _Run:
             value = float(self.problem.loss.rows(targets, scores).mean())
             if targets.shape[1] > 1:
                 error = float((scores.argmax(1) != targets.argmax(1)).double().mean())
-        return Epoch(number, loss, value if self.validation else loss, error, seconds, state.trust, state.rejected)
+        value = value if self.validation else loss
+        return Epoch(number, loss, value, error, seconds, state.trust, state.rejected, state.density)
 
     def features(self, X: Tensor, state: TrainingState) -> Tensor:
         """The last hidden layer without dropout, in the run's own units."""
@@ -146,12 +153,20 @@ class _Run:
 
     def finish(self, state: TrainingState, status: Status, detail: str) -> Training:
         """The network of this state, in units of the inputs as given, its classifier refitted on clean features."""
-        problem, scale = self.problem, state.scale
+        problem, scale, budget, refit = self.problem, state.scale, self.solver.budget, None
+        if budget and status is Status.NONFINITE:
+            support = state.support or budget.choose(problem.network, state.average.W, state.average.V)
+            state = replace(state, average=replace(state.average, W=restrict(state.average.W, support)))
+        elif budget:
+            W, refit = self.refit_weights(state, budget)
+            state = replace(state, average=replace(state.average, W=W))
         V = self.refit(state) if status is not Status.NONFINITE else state.average.V
         W = {(n, m): M * scale if m == BIAS else M for (n, m), M in state.average.W.items()}
         W = {edge: problem.edge_set(edge).project(matrix) for edge, matrix in W.items()}
         V = problem.V_set.project(V / scale)
-        training = Training(problem, Blocks({}, V, W), status, self.steps.state.epochs, self.steps.state, detail)
+        sparsity = measure_sparsity(problem, W, budget, refit)
+        blocks, state = Blocks({}, V, W), self.steps.state
+        training = Training(problem, blocks, status, state.epochs, state, detail, sparsity=sparsity)
         if self.solver.polish is None or not isinstance(self.batches, ArrayBatches) or status is Status.NONFINITE:
             return training
         data = self.batches
@@ -160,6 +175,16 @@ class _Run:
         start = Blocks(problem.network.forward(X, W), V, W)
         polished = self.solver.polish.run(problem, X, targets, weight=weight, start=start)
         return replace(training, blocks=polished.blocks, polished=polished)
+
+    def refit_weights(self, state: TrainingState, budget: Budget) -> tuple[Weights, Refit]:
+        """Least squares on the support; where the budget has not been met yet, on the support that meets it."""
+
+        def epoch() -> Iterator[Batch]:
+            for batch in self.batches.epoch(torch.Generator().manual_seed(0)):
+                yield batch._replace(X=batch.X / state.scale)
+
+        support = state.support if state.density <= budget.share else None
+        return refit_on_support(self.problem, epoch, state.average, budget, support, self.solver.damping_U)
 
     def refit(self, state: TrainingState) -> Tensor:
         """V-step over all batches on the features without dropout."""

@@ -1,0 +1,115 @@
+"""Error against nonzeros (Sec. 3.3.1, Fig. 3d, taken further): how few weights the paper's network needs.
+
+Four ways to zeros, on the same images from three seeds, each with a linear SVM refitted on its features: a budget of
+nonzeros in the stochastic trainer; the l1 ball alone, whose zeros emerge (BCD-S); and magnitude pruning of the network
+that Adam trained, at once with fine-tuning or gradually. All get the same number of epochs, pruned Adam some more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tikhonet.baselines import Backprop, Pruning
+from tikhonet.experiments.images import Images
+from tikhonet.experiments.progress import Report
+from tikhonet.experiments.records import Record
+from tikhonet.experiments.runner import run_trials, torch_threads
+from tikhonet.experiments.trials import Method
+from tikhonet.lifts import Fenchel
+from tikhonet.network import Network
+from tikhonet.objective import Problem
+from tikhonet.sets import RowL1Ball
+from tikhonet.solvers import Budget, Stochastic
+
+GRADUAL = {"begin": 0.1, "end": 0.7}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done: the shares of nonzeros in percent, and the settings of each way.
+
+    `dense`, `sparse` and `ball` are settings of the stochastic trainer, `adam` of back-propagation, dense and pruned.
+    """
+
+    name: str
+    shares: tuple[float, ...]
+    dense: dict[str, Any]
+    sparse: dict[str, Any]
+    ball: dict[str, Any]
+    adam: dict[str, Any]
+    certified: int | None = None
+    """Rows of the certificates."""
+    threads: int | None = None
+
+
+QUICK = Size(
+    "quick",
+    shares=(20.0, 10.0, 5.0, 2.42),
+    dense={"epochs": 20, "batch_size": 100, "change": 0.6},
+    sparse={"epochs": 20, "batch_size": 100, "change": 1.5},
+    ball={"epochs": 20, "batch_size": 100, "change": 0.6},
+    adam={"rate": 5e-3, "batch_size": 32, "epochs": 20, "drop_inputs": 0.1, "drop_features": 0.2},
+    threads=1,
+)
+
+FULL = Size(
+    "full",
+    shares=(20.0, 10.0, 5.0, 2.42, 1.0, 0.5),
+    dense={"epochs": 6},
+    sparse={"epochs": 6, "change": 0.9},
+    ball={"epochs": 6},
+    adam={"rate": 5e-4, "batch_size": 128, "epochs": 10, "drop_inputs": 0.1, "drop_features": 0.2},
+    certified=3000,
+)
+
+
+def methods(size: Size, network: Network, epochs: int | None = None) -> dict[str, Method]:
+    """Dense and sparse forms of all four ways, by name; `epochs` sets the passes of every one of them."""
+    passes = {"epochs": epochs} if epochs else {}
+    tight, ball = Problem(network, lift=Fenchel()), Problem(network, lift=Fenchel(), W_set=RowL1Ball(1.0))
+    found = [
+        Method("dense", "Stochastic BCD", "stochastic", tight, Stochastic(**size.dense | passes)),
+        Method("ball", "l1 ball alone", "proximal", ball, Stochastic(**size.ball | passes), sparse=True),
+        Method("adam", "Adam", "sgd", tight, Backprop("Adam", **size.adam | passes)),
+    ]
+    for percent in size.shares:
+        share, words = percent / 100, f"{percent:g}%"
+        budget = Stochastic(**size.sparse | passes, budget=Budget(share))
+        found.append(Method(f"budget-{percent:g}", f"Budget, {words}", "stochastic", tight, budget, sparse=True))
+        gradual, once = Pruning(share, **GRADUAL), Pruning(share)
+        for name, title, family, pruning in (
+            ("gradual", "Adam, pruned gradually", "sgd", gradual),
+            ("one-shot", "Adam, pruned at once", "reference", once),
+        ):
+            solver = Backprop("Adam", **size.adam | passes, pruning=pruning)
+            found.append(Method(f"{name}-{percent:g}", f"{title}, {words}", family, tight, solver, sparse=True))
+    return {method.name: replace(method, certified=size.certified) for method in found}
+
+
+def run(
+    data: Images,
+    size: Size = QUICK,
+    output: str | os.PathLike[str] = "sparse",
+    *,
+    solvers: Sequence[str] | None = None,
+    trials: Sequence[int] = (0, 1, 2),
+    epochs: int | None = None,
+    progress: Report | None = None,
+) -> list[Record]:
+    """Do the trials that are not yet in `output/records`, and return all that were asked for.
+
+    `solvers` are names of `methods`, all of them if None; `epochs` sets the passes of every solver.
+    """
+    if epochs is not None and epochs < 1:
+        raise ValueError(f"epochs must be at least 1, got {epochs}")
+    known = methods(size, Network.paper(data.X_train.shape[1]), epochs)
+    unknown = sorted(set(solvers or ()) - set(known))
+    if unknown:
+        raise ValueError(f"solvers must be among {', '.join(known)}, got {', '.join(unknown)}")
+    chosen = [known[name] for name in solvers or known]
+    with torch_threads(size.threads):
+        return run_trials(("sparse", size.name), chosen, data, Path(output, "records"), trials, progress)
