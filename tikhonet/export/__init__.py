@@ -1,5 +1,9 @@
-"""Trained networks in other forms."""
+"""Trained networks in other forms: torch modules, ONNX, SciPy's sparse rows, C99."""
 
+from tikhonet.export.c99 import CModel, c_name, to_c
+from tikhonet.export.csr import CSRModel, to_csr
+from tikhonet.export.forward import Forward
+from tikhonet.export.onnx_graph import to_onnx
 from tikhonet.export.torch_module import to_torch
 
-__all__ = ["to_torch"]
+__all__ = ["CModel", "CSRModel", "Forward", "c_name", "to_c", "to_csr", "to_onnx", "to_torch"]
