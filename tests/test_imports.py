@@ -21,6 +21,7 @@ ORDER = [
     "heads",
     "storage",
     "export",
+    "inference",
     "estimators",
     "baselines",
     "data",

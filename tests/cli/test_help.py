@@ -4,10 +4,11 @@ import shlex
 
 import pytest
 
-from tikhonet.cli import bench, certify, data, evaluate, fit, info, predict, reproduce
+from tikhonet.cli import bench, certify, data, evaluate, export, fit, info, predict, reproduce, size
 
 COMMANDS = {
-    module.__name__.rpartition(".")[2]: module for module in (data, fit, predict, evaluate, certify, bench, info)
+    module.__name__.rpartition(".")[2]: module
+    for module in (data, fit, predict, evaluate, certify, export, size, bench, info)
 }
 
 

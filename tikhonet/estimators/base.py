@@ -13,7 +13,7 @@ from torch import nn
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.learning import Learning
 from tikhonet.estimators.rows import Floats
-from tikhonet.export import CModel, CSRModel, Forward, to_c, to_csr, to_onnx
+from tikhonet.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
 from tikhonet.inference import Predictor
 from tikhonet.network import BIAS, Edge
 from tikhonet.storage import ModelFormatError
@@ -55,8 +55,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
         With `sparse` the matrices that are smaller so are kept as compressed sparse rows.
         """
-        check_is_fitted(self, "network_")
-        return self._model.to_torch(sparse)
+        return forward_module(self.to_forward(), sparse)
 
     def to_onnx(self, path: Path | None = None) -> Any:
         """An ONNX model (an `onnx.ModelProto`), also written to `path` if given. Needs the extra `onnx`."""
@@ -67,7 +66,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return to_csr(self.to_forward())
 
     def to_c(self, name: str = "model", *, int8: bool = False) -> CModel:
-        """C99 without dependency or heap, in float32 or with weights of 8 bits; `.save(folder)` writes NAME.h, NAME.c."""
+        """C99 without dependency or heap, in float32 or with int8 weights; `.save(folder)` writes NAME.h and NAME.c."""
         return to_c(self.to_forward(), name, int8=int8)
 
     def predictor(self, kernel: str = "auto", dtype: str = "float32") -> Predictor:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tikhonet.estimators.head import Head
 from tikhonet.estimators.rows import CHUNK, Floats
 from tikhonet.estimators.scaling import Scaling
-from tikhonet.export import Forward, to_torch
+from tikhonet.export import Forward
 from tikhonet.inference import SPARSE_BELOW, Predictor
 from tikhonet.network import Network, Weights
 
@@ -52,32 +52,8 @@ class Model:
         return Predictor(forward, dtype="float64") if forward.nonzero < SPARSE_BELOW else None
 
     def to_forward(self) -> Forward:
-        head = {"coef": self.head.coef, "intercept": self.head.intercept}
-        return Forward(network=self.network, W=self.W, **vars(self.scaling), **head)
-
-    def to_torch(self, sparse: bool = False) -> nn.Module:
-        """A module with the same scores, in float64; `module.float()` halves it."""
-        scaling = {name: torch.from_numpy(getattr(self.scaling, name)) for name in ("shift", "scale", "low", "high")}
-        low, high = scaling.pop("low"), scaling.pop("high")
-        V, intercept = torch.from_numpy(self.head.coef), torch.from_numpy(self.head.intercept)
-        module = to_torch(self.network, self.W, V, intercept=intercept, sparse=sparse, **scaling)
-        return nn.Sequential(Clip(low, high), module)
+        return Forward(network=self.network, W=self.W, **vars(self.scaling), **vars(self.head))
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickles and copies leave out what is made on demand."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-class Clip(nn.Module):
-    """Each input within its bounds, in their type."""
-
-    low: Tensor
-    high: Tensor
-
-    def __init__(self, low: Tensor, high: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("low", low.clone())
-        self.register_buffer("high", high.clone())
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.minimum(torch.maximum(x.to(self.low), self.low), self.high)

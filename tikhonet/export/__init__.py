@@ -4,6 +4,20 @@ from tikhonet.export.c99 import CModel, c_name, to_c
 from tikhonet.export.csr import CSRModel, to_csr
 from tikhonet.export.forward import Forward
 from tikhonet.export.onnx_graph import to_onnx
-from tikhonet.export.torch_module import to_torch
+from tikhonet.export.sizes import Size, sizes
+from tikhonet.export.torch_module import forward_module, to_torch, torch_program
 
-__all__ = ["CModel", "CSRModel", "Forward", "c_name", "to_c", "to_csr", "to_onnx", "to_torch"]
+__all__ = [
+    "CModel",
+    "CSRModel",
+    "Forward",
+    "Size",
+    "c_name",
+    "forward_module",
+    "sizes",
+    "to_c",
+    "to_csr",
+    "to_onnx",
+    "to_torch",
+    "torch_program",
+]

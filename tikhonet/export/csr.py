@@ -74,6 +74,14 @@ class CSRModel:
         return self.weights[n, m] @ U[m] if (n, m) in self.weights else U[m]
 
     @property
+    def nbytes(self) -> int:
+        """Of all arrays in memory."""
+        matrices = [*self.weights.values(), *([] if self.coef is None else [self.coef])]
+        arrays = [getattr(matrix, part) for matrix in matrices for part in PARTS]
+        vectors = [*self.biases.values(), *self.scaling.values(), *([] if self.intercept is None else [self.intercept])]
+        return sum(array.nbytes for array in [*arrays, *vectors])
+
+    @property
     def dtype(self) -> Any:
         return next(iter(self.weights.values())).dtype if self.weights else np.dtype(np.float32)
 

@@ -63,6 +63,12 @@ class Forward:
     def outputs(self) -> int:
         return self.network.widths[-1] if self.coef is None else len(self.coef)
 
+    @property
+    def origin(self) -> Floats:
+        """u_0 of x = 0."""
+        origin: Floats = (np.clip(0.0, self.low, self.high) - self.shift) / self.scale
+        return origin
+
     def matrix(self, edge: Edge) -> Floats:
         """W_{n,m} as an array, in the type that it was trained in."""
         values: Floats = self.W[edge].detach().cpu().numpy()

@@ -1,12 +1,18 @@
 """A prediction as a list of steps on one block of memory, for targets that know neither graphs nor heaps.
 
 A place is an offset into the block, or `OUTPUT`. Steps write to `to` and read from `source`.
+
+Inputs are often zero (a pixel without ink, a word that does not occur), but not any more when they are scaled. So a
+product with the input layer is taken of the difference to `origin`, the scaled inputs of x = 0, and the constant
+W origin is added to the bias: inputs of zero can be passed over, as those outputs of a ReLU that are zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from tikhonet.export.buffers import Buffers, assign
 from tikhonet.export.forward import Floats, Forward
@@ -63,12 +69,13 @@ class Add:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """to += matrix source."""
+    """to += matrix source, or matrix (source - origin) for the input layer."""
 
     to: int
     source: int
     name: str
     matrix: Floats
+    of_input: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,9 +116,7 @@ def compile_forward(forward: Forward) -> Program:
 def layer(forward: Forward, buffers: Buffers, n: int) -> Iterator[Step]:
     """max(0, bias + identities + products), begun with whatever is at hand."""
     network, to, width = forward.network, buffers.offset[n], forward.network.widths[n]
-    bias = forward.matrix((n, BIAS))[:, 0] if (n, BIAS) in forward.W else None
-    if bias is not None and not bias.any():
-        bias = None
+    bias = constant(forward, n)
     sources = [m for m in network.sources(n) if m != BIAS]
     identities = [m for m in sources if network.edges[n, m] == "identity"]
     others = [m for m in identities if buffers.offset[m] != to]
@@ -126,5 +131,15 @@ def layer(forward: Forward, buffers: Buffers, n: int) -> Iterator[Step]:
         yield Add(to, width, buffers.offset[m])
     for m in sources:
         if network.edges[n, m] == "learned" and (matrix := forward.matrix((n, m))).any():
-            yield Product(to, buffers.offset[m], f"w_{n}_{m}", matrix)
+            yield Product(to, buffers.offset[m], f"w_{n}_{m}", matrix, of_input=m == 0)
     yield Relu(to, width)
+
+
+def constant(forward: Forward, n: int) -> Floats | None:
+    """b_n + W_{n,0} origin; None where that is zero."""
+    total = np.zeros(forward.network.widths[n])
+    if (n, BIAS) in forward.W:
+        total += forward.matrix((n, BIAS))[:, 0]
+    if (n, 0) in forward.W:
+        total += forward.matrix((n, 0)).astype(np.float64) @ forward.origin
+    return total if total.any() else None

@@ -8,11 +8,14 @@ module has `SparseLinear` in place of `nn.Linear` for the matrices that are smal
 
 from __future__ import annotations
 
+import io
 import warnings
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tikhonet.export.forward import Forward
 from tikhonet.network import BIAS, Network, Weights
 
 
@@ -43,6 +46,51 @@ def to_torch(
     if scale is not None and not bool((scale.isfinite() & (scale != 0)).all()):
         raise ValueError("scale must hold finite numbers other than 0; use 1 for a constant feature")
     return ReLUNetwork(network, W, V, shift, scale, intercept, sparse)
+
+
+def forward_module(forward: Forward, sparse: bool = False) -> nn.Module:
+    """A module with the same scores, in float64; `module.float()` halves it."""
+    shift, scale, low, high = map(torch.from_numpy, (forward.shift, forward.scale, forward.low, forward.high))
+    coef = np.eye(forward.outputs) if forward.coef is None else forward.coef.astype(np.float64)
+    intercept = None if forward.intercept is None else torch.from_numpy(forward.intercept)
+    module = to_torch(
+        forward.network,
+        forward.W,
+        torch.from_numpy(coef),
+        shift=shift,
+        scale=scale,
+        intercept=intercept,
+        sparse=sparse,
+    )
+    return nn.Sequential(Clip(low, high), module)
+
+
+def torch_program(forward: Forward) -> bytes:
+    """The module in float32 as a file that torch runs without this library, for any number of rows.
+
+    `torch.export.load(path).module()(x)` gives the scores.
+    """
+    module = forward_module(forward).float().eval().requires_grad_(False)
+    rows = torch.export.Dim("rows")
+    program = torch.export.export(module, (torch.zeros(2, forward.inputs),), dynamic_shapes=({0: rows},))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    return file.getvalue()
+
+
+class Clip(nn.Module):
+    """Each input within its bounds, in their type."""
+
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, low: Tensor, high: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("low", low.clone())
+        self.register_buffer("high", high.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.minimum(torch.maximum(x.to(self.low), self.low), self.high)
 
 
 class ReLUNetwork(nn.Module):

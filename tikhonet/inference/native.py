@@ -34,6 +34,7 @@ class CStep(ctypes.Structure):
         ("first", ctypes.c_void_p),
         ("row", ctypes.c_void_p),
         ("value", ctypes.c_void_p),
+        ("origin", ctypes.c_void_p),
     )
 
 
@@ -55,7 +56,7 @@ def library() -> Any:
         except (OSError, subprocess.SubprocessError):
             return None
     pointer, short, long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
-    found.tikhonet_run.argtypes = (pointer, short, pointer, long, short, short, pointer, pointer, pointer)
+    found.tikhonet_run.argtypes = (pointer, short, pointer, long, short, short, *[pointer] * 5)
     found.tikhonet_run.restype = None
     return found
 
@@ -65,17 +66,24 @@ class NativeKernel:
 
     def __init__(self, forward: Forward) -> None:
         program = compile_forward(forward)
-        self.inputs, self.outputs, self.length = forward.inputs, forward.outputs, program.length
+        self.inputs, self.outputs = forward.inputs, forward.outputs
+        self.length, self.widest = program.length, max(forward.network.widths)
         self._kept: list[NDArray[Any]] = []  # the C side has pointers into these
+        inverse = 1 / forward.scale
+        origin = (np.clip(0.0, forward.low, forward.high) - forward.shift) * inverse  # as native.c computes it
+        self._origin = self._keep(origin, np.float32)
         self._steps = (CStep * len(program.steps))(*map(self._step, program.steps))
-        vectors = forward.shift, 1 / forward.scale, forward.low, forward.high
+        vectors = forward.shift, inverse, forward.low, forward.high
         self._scaling = CScaling(*(self._keep(vector, np.float64) for vector in vectors))
         self._run = library().tikhonet_run
 
     def __call__(self, X: Floats) -> Floats:
         x = np.ascontiguousarray(X, np.float64)
-        scores, block = np.empty((len(x), self.outputs), np.float32), np.empty(self.length, np.float32)
-        places = x.ctypes.data, scores.ctypes.data, block.ctypes.data
+        scores = np.empty((len(x), self.outputs), np.float32)
+        block = np.empty(self.length + 2 * self.widest, np.float32)
+        start = block.ctypes.data
+        active, factor = start + 4 * self.length, start + 4 * (self.length + self.widest)
+        places = x.ctypes.data, scores.ctypes.data, start, active, factor
         scaling = ctypes.addressof(self._scaling)
         self._run(self._steps, len(self._steps), scaling, len(x), self.inputs, self.outputs, *places)
         return scores
@@ -103,6 +111,8 @@ class NativeKernel:
         matrix = single(step.name, step.matrix)
         rows, columns = matrix.shape
         common = {"length": rows, "columns": columns, "to": step.to, "source": step.source}
+        if step.of_input:
+            common["origin"] = self._origin
         if np.count_nonzero(matrix) >= DENSE_FROM * matrix.size:
             return CStep(KINDS.index("dense"), **common, value=self._keep(matrix.T, np.float32))
         compressed = csc_array(matrix)

@@ -33,7 +33,7 @@ class Input:
 
     def expressions(self, prefix: str) -> dict[str, str]:
         """The difference and the bounds in C."""
-        difference = f"x[i] - {prefix}_shift[i]"
+        difference = f"x - {prefix}_shift[i]"
         found = {"difference": difference if self.rest is None else f"({difference}) - {prefix}_rest[i]"}
         for name, bound in (("low", self.low), ("high", self.high)):
             found[name] = f"{prefix}_{name}[i]" if name in self.arrays else f"{float(bound[0]):.8e}f"

@@ -17,13 +17,19 @@ TYPES = {
 }
 
 LOAD = Template("""\
-/* The inputs in units of their own spread, cut off at both ends. */
+/* An input in units of its own spread, cut off at both ends. */
+static float scaled(float x, uint32_t i)
+{
+    const float u = ($difference) * ${name}_inverse[i];
+    const float v = u < $low ? $low : u;
+    return v > $high ? $high : v;
+}
+
 static void load(const float *x, float *z)
 {
     uint32_t i;
     for (i = 0; i < ${inputs}u; i++) {
-        const float u = ($difference) * ${name}_inverse[i];
-        z[i] = u < $low ? $low : u > $high ? $high : u;
+        z[i] = scaled(x[i], i);
     }
 }
 """)
@@ -80,13 +86,13 @@ static int highest(uint32_t length, const float *z)
 }
 
 DENSE = Template("""\
-/* z += W u, by columns; an input of zero is passed over. */
+/* z += W u, by columns; $skipped of zero is passed over. */
 static void $function(uint32_t rows, uint32_t columns, ${parameters}const float *u, float *z)
 {
     uint32_t i, j;
     for (j = 0; j < columns; j++) {
-        const float factor = $factor;
-        if (factor != 0.0f) {
+        if ($active) {
+            const float factor = $factor;
             for (i = 0; i < rows; i++) {
                 z[i] += $value * factor;
             }
@@ -97,14 +103,14 @@ static void $function(uint32_t rows, uint32_t columns, ${parameters}const float 
 """)
 
 SPARSE = Template("""\
-/* z += W u, by columns: count[j] entries, each so many rows below the one before; an input of zero is passed over. */
+/* z += W u, by columns: count[j] entries, each so many rows below the one before; $skipped of zero is passed over. */
 static void $function(uint32_t columns, ${parameters}const float *u, float *z)
 {
     uint32_t i, j;
     for (j = 0; j < columns; j++) {
         const uint32_t entries = count[j];
-        const float factor = $factor;
-        if (factor != 0.0f) {
+        if ($active) {
+            const float factor = $factor;
             float *at = z;
             for (i = 0; i < entries; i++) {
                 at += step[i];
@@ -122,24 +128,29 @@ def c_type(array: Array) -> str:
     return TYPES[array.dtype]
 
 
-def product_name(matrix: Packed) -> str:
+def product_name(matrix: Packed, of_input: bool) -> str:
     """Such as `add_sparse_8_8_int8`: the bits of counts and steps, and the type of the values."""
-    kind = "float" if matrix.scale is None else "int8"
+    kind = ("float" if matrix.scale is None else "int8") + ("_of_input" if of_input else "")
     if matrix.count is None or matrix.step is None:
         return f"add_dense_{kind}"
     return f"add_sparse_{8 * matrix.count.itemsize}_{8 * matrix.step.itemsize}_{kind}"
 
 
-def product(matrix: Packed) -> str:
-    """The function of that name."""
+def product(matrix: Packed, of_input: bool) -> str:
+    """The function of that name; the one of the input layer also takes x, and multiplies u(x) - u(0)."""
     parameters = "".join(f"const {c_type(array)} *{name}, " for name, array in matrix.arrays.items())
     quantised = matrix.scale is not None
     if quantised:
         parameters += "float unit, "
+    if of_input:
+        parameters += "const float *x, "
+    factor = "(u[j] - scaled(0.0f, j))" if of_input else "u[j]"
     template = DENSE if matrix.count is None else SPARSE
     return template.substitute(
-        function=product_name(matrix),
+        function=product_name(matrix, of_input),
         parameters=parameters,
-        factor="u[j] * (unit * (float)scale[j])" if quantised else "u[j]",
+        skipped="an input" if of_input else "a u",
+        active="x[j] != 0.0f" if of_input else "u[j] != 0.0f",
+        factor=f"{factor} * (unit * (float)scale[j])" if quantised else factor,
         value="(float)value[i]" if quantised else "value[i]",
     )

@@ -64,10 +64,10 @@ class Packed:
 
 def pack(name: str, matrix: Floats, int8: bool) -> Packed | None:
     """The smallest form; None for a matrix without nonzeros."""
-    values = single(name, matrix)
+    values: Array = single(name, matrix)
     if not values.any():
         return None
-    scale, unit = (None, 1.0)
+    scale, unit = None, 1.0
     if int8:
         values, scale, unit = quantise(values)
     dense = Packed(values.shape, values.T.ravel(), scale=scale, unit=unit)
@@ -75,7 +75,7 @@ def pack(name: str, matrix: Floats, int8: bool) -> Packed | None:
     return min(forms, key=lambda form: form.nbytes)
 
 
-def quantise(matrix: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.uint8], float]:
+def quantise(matrix: Floats) -> tuple[NDArray[np.int8], NDArray[np.uint8], float]:
     """The nearest  unit * scale_j * value_ij,  where no value of column j exceeds 127."""
     needed = np.abs(matrix.astype(np.float64)).max(0) / LARGEST
     # The unit is applied in float32, and a value of 127.4 must not become 128 by its rounding.

@@ -15,7 +15,7 @@ from tikhonet.export.c99.input import Input, read_input
 from tikhonet.export.c99.names import c_string, check_name
 from tikhonet.export.c99.packing import Array, Packed, pack
 from tikhonet.export.forward import Forward, Label, single
-from tikhonet.export.program import OUTPUT, Add, AddVector, Copy, Load, Product, Relu, Start, compile_forward
+from tikhonet.export.program import OUTPUT, Add, AddVector, Copy, Load, Product, Relu, Start, Step, compile_forward
 from tikhonet.storage import write_atomically
 
 LINE = 118
@@ -143,9 +143,7 @@ class Writer:
         )
         return CModel(self.name, header, source, flash, ram)
 
-    def statement(
-        self, step: Load | Start | AddVector | Copy | Add | Product | Relu
-    ) -> str:
+    def statement(self, step: Step) -> str:
         """One line of the function's body."""
         to = place(step.to)
         match step:
@@ -163,7 +161,7 @@ class Writer:
                 return f"{self.vector('add')}({step.length}u, {place(source)}, {to});"
             case Product():
                 packed = pack(step.name, step.matrix, self.int8)
-                return self.multiply(step.name, packed, place(step.source), to) if packed else ";"
+                return self.multiply(step, packed) if packed else ";"
             case Relu():
                 return f"{self.vector('relu')}({step.length}u, {to});"
         raise AssertionError(step)
@@ -176,13 +174,15 @@ class Writer:
         )
         return f"load(x, {to});"
 
-    def multiply(self, name: str, packed: Packed, source: str, to: str) -> str:
-        self.functions[kernels.product_name(packed)] = kernels.product(packed)
+    def multiply(self, step: Product, packed: Packed) -> str:
+        function = kernels.product_name(packed, step.of_input)
+        self.functions[function] = kernels.product(packed, step.of_input)
         rows, columns = packed.shape
         words = [f"{rows}u"] if packed.count is None else []
-        words += [f"{columns}u", *(self.store(f"{name}_{part}", array) for part, array in packed.arrays.items())]
+        words += [f"{columns}u", *(self.store(f"{step.name}_{part}", array) for part, array in packed.arrays.items())]
         words += [literal(packed.unit)] if packed.scale is not None else []
-        return f"{kernels.product_name(packed)}({', '.join([*words, source, to])});"
+        words += ["x"] if step.of_input else []
+        return f"{function}({', '.join([*words, place(step.source), place(step.to)])});"
 
     def vector(self, function: str) -> str:
         self.functions[function] = kernels.VECTORS[function]
