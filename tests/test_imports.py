@@ -21,6 +21,7 @@ ORDER = [
     "heads",
     "storage",
     "export",
+    "inference",
     "hashing",
     "estimators",
     "baselines",

@@ -5,11 +5,11 @@ import shlex
 import numpy as np
 import pytest
 
-from tikhonet.cli import bench, certify, data, evaluate, fit, info, predict, reproduce, search
+from tikhonet.cli import bench, certify, data, evaluate, export, fit, info, predict, reproduce, search, size
 
 COMMANDS = {
     module.__name__.rpartition(".")[2]: module
-    for module in (data, fit, predict, evaluate, search, certify, bench, info)
+    for module in (data, fit, predict, evaluate, certify, export, size, search, bench, info)
 }
 
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import tikhonet
-from tikhonet.cli import bench, certify, data, evaluate, fit, info, predict, reproduce, search
+from tikhonet.cli import bench, certify, data, evaluate, export, fit, info, predict, reproduce, search, size
 from tikhonet.cli.errors import DEBUG, Failure, explain, one_line_warnings, print_traceback, tell
 
 
@@ -68,6 +68,8 @@ register(fit.fit, fit.EXAMPLE)
 register(predict.predict, predict.EXAMPLE)
 register(evaluate.evaluate, evaluate.EXAMPLE)
 register(certify.certify, certify.EXAMPLE)
+register(export.export, export.EXAMPLE)
+register(size.size, size.EXAMPLE)
 register(search.search, search.EXAMPLE)
 register(reproduce.reproduce, reproduce.EXAMPLE)
 register(bench.bench, bench.EXAMPLE)

@@ -14,7 +14,9 @@ from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.learning import Learning
 from tikhonet.estimators.rows import Floats
 from tikhonet.estimators.training import build_problem
-from tikhonet.network import Edge
+from tikhonet.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
+from tikhonet.inference import Predictor
+from tikhonet.network import BIAS, Edge
 from tikhonet.solvers.sparsity import measure_sparsity
 from tikhonet.storage import ModelFormatError
 
@@ -51,10 +53,33 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         features = self._model.features(data, self.device)
         return features.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else features
 
-    def to_torch(self) -> nn.Module:
-        """A plain `nn.Module` with the same scores (features for the transformer), from inputs as they are given."""
+    def to_forward(self) -> Forward:
+        """What prediction needs and nothing else: scaling, network, head, classes. All export formats begin with it."""
         check_is_fitted(self, "network_")
-        return self._model.to_torch()
+        return self._model.to_forward()
+
+    def to_torch(self, *, sparse: bool = False) -> nn.Module:
+        """A plain `nn.Module` with the same scores (features for the transformer), from inputs as they are given.
+
+        With `sparse` the matrices that are smaller so are kept as compressed sparse rows.
+        """
+        return forward_module(self.to_forward(), sparse)
+
+    def to_onnx(self, path: Path | None = None) -> Any:
+        """An ONNX model (an `onnx.ModelProto`), also written to `path` if given. Needs the extra `onnx`."""
+        return to_onnx(self.to_forward(), path)
+
+    def to_csr(self) -> CSRModel:
+        """SciPy's compressed sparse rows, with `scores`, `predict`, `save` and `load`."""
+        return to_csr(self.to_forward())
+
+    def to_c(self, name: str = "model", *, int8: bool = False) -> CModel:
+        """C99 without dependency or heap, in float32 or with int8 weights; `.save(folder)` writes NAME.h and NAME.c."""
+        return to_c(self.to_forward(), name, int8=int8)
+
+    def predictor(self, kernel: str = "auto", dtype: str = "float32") -> Predictor:
+        """The same predictions with as little overhead as possible, by the fastest of the dense and sparse kernels."""
+        return Predictor(self.to_forward(), kernel, dtype)
 
     def save(self, path: Path) -> None:
         """Write a model file: everything that prediction needs, nothing that runs. `history_` is not kept."""

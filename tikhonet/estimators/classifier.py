@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from tikhonet.estimators.parameters import LOSSES, Parameters
 from tikhonet.estimators.probabilities import sharpness
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.training import build_problem
+from tikhonet.export import Forward
 from tikhonet.losses import Loss
 from tikhonet.storage import ModelFormatError
 
@@ -110,6 +111,18 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     def predict_log_proba(self, X: Any) -> Floats:
         return np.log(self.predict_proba(X))
+
+    def to_forward(self) -> Forward:
+        forward = super().to_forward()
+        if self.decision != "forward":
+            raise ValueError(
+                f'decision must be "forward" for a model to be exported, got {self.decision!r}; '
+                'use set_params(decision="forward")'
+            )
+        classes = self.classes_.tolist()
+        if not all(is_plain(label) for label in classes):
+            raise ValueError(f"classes must be numbers or strings to be exported, got {self.classes_.dtype}")
+        return replace(forward, classes=tuple(classes), sharpness=self._sharpness["forward"])
 
     def _scores(self, X: Floats) -> Floats:
         if self.decision == "forward":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from tikhonet.estimators.head import Kind, trained
 from tikhonet.estimators.parameters import LOSSES, Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.scaling import Standard
+from tikhonet.export import Forward
 from tikhonet.losses import Loss
 
 
@@ -56,6 +57,9 @@ class BCDFeatures(BCDEstimator):
             self._classes, y = len(classes), codes
         Y = np.asarray(y, np.float64)
         return self._learn(canonical(dense(X), Y[:, None] if Y.ndim == 1 else Y, weight))
+
+    def to_forward(self) -> Forward:
+        return replace(super().to_forward(), coef=None, intercept=None)
 
     def _start_targets(self, rows: Rows) -> None:
         self._standard = Standard.fit(rows.Y, rows.weight)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tikhonet.estimators.head import Head
 from tikhonet.estimators.rows import CHUNK, Floats
 from tikhonet.estimators.scaling import Scaling
-from tikhonet.export.torch_module import to_torch
+from tikhonet.export import Forward
+from tikhonet.inference import SPARSE_BELOW, Predictor
 from tikhonet.network import Network, Weights
 
 
@@ -25,7 +28,9 @@ class Model:
     head: Head
 
     def features(self, X: Floats, device: str = "cpu") -> Floats:
-        """The last hidden layer (Eq. 1)."""
+        """The last hidden layer (Eq. 1); of a sparse network by whichever kernel is faster for so many rows."""
+        if torch.device(device).type == "cpu" and self.sparse_features is not None:
+            return self.sparse_features(X)
         chunks = (X[start : start + CHUNK] for start in range(0, len(X), CHUNK))
         return np.concatenate([self.scaled_features(self.scaling(rows), device) for rows in chunks])
 
@@ -38,24 +43,17 @@ class Model:
     def scores(self, X: Floats, device: str = "cpu") -> Floats:
         return self.head(self.features(X, device))
 
-    def to_torch(self) -> nn.Module:
-        """A module with the same scores, in float64; `module.float()` halves it."""
-        scaling = {name: torch.from_numpy(getattr(self.scaling, name)) for name in ("shift", "scale", "low", "high")}
-        low, high = scaling.pop("low"), scaling.pop("high")
-        V, intercept = torch.from_numpy(self.head.coef), torch.from_numpy(self.head.intercept)
-        return nn.Sequential(Clip(low, high), to_torch(self.network, self.W, V, intercept=intercept, **scaling))
+    @cached_property
+    def sparse_features(self) -> Predictor | None:
+        """In float64, as above; None for a network that is not sparse."""
+        if not all(bool(matrix.isfinite().all()) for matrix in self.W.values()):
+            return None
+        forward = Forward(network=self.network, W=self.W, **vars(self.scaling))
+        return Predictor(forward, dtype="float64") if forward.nonzero < SPARSE_BELOW else None
 
+    def to_forward(self) -> Forward:
+        return Forward(network=self.network, W=self.W, **vars(self.scaling), **vars(self.head))
 
-class Clip(nn.Module):
-    """Each input within its bounds, in their type."""
-
-    low: Tensor
-    high: Tensor
-
-    def __init__(self, low: Tensor, high: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("low", low.clone())
-        self.register_buffer("high", high.clone())
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.minimum(torch.maximum(x.to(self.low), self.low), self.high)
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickles and copies leave out what is made on demand."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -1,5 +1,23 @@
-"""Trained networks in other forms."""
+"""Trained networks in other forms: torch modules, ONNX, SciPy's sparse rows, C99."""
 
-from tikhonet.export.torch_module import to_torch
+from tikhonet.export.c99 import CModel, c_name, to_c
+from tikhonet.export.csr import CSRModel, to_csr
+from tikhonet.export.forward import Forward
+from tikhonet.export.onnx_graph import to_onnx
+from tikhonet.export.sizes import Size, sizes
+from tikhonet.export.torch_module import forward_module, to_torch, torch_program
 
-__all__ = ["to_torch"]
+__all__ = [
+    "CModel",
+    "CSRModel",
+    "Forward",
+    "Size",
+    "c_name",
+    "forward_module",
+    "sizes",
+    "to_c",
+    "to_csr",
+    "to_onnx",
+    "to_torch",
+    "torch_program",
+]

@@ -1,0 +1,145 @@
+"""Single predictions of the paper's network with 2% nonzeros: dense torch, SciPy's sparse rows, compiled kernels, C99.
+
+All of them predict the same images in turn, one image at a time, on one thread; the figure is the median of the ratio
+dense torch / each. Then batches, and flash, RAM and test error of the C models in float32 and int8.
+Usage: python benchmarks/sparse_inference.py [--data DIR] [--samples 10000] [--nonzero 0.02]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import mnist_data
+import numpy as np
+import torch
+from machine import describe
+from sparse_network import pruned
+
+from tikhonet import Network
+from tikhonet.estimators import BCDClassifier
+from tikhonet.export import CModel
+
+SINGLE, ROUNDS, BATCHES = 400, 10, (16, 256, 1000)
+Predict = Callable[[np.ndarray], np.ndarray]
+
+
+def compiled(model: CModel) -> Predict:
+    """The exported C as a function of rows, by gcc and ctypes."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, source = model.save(folder)
+        library = Path(folder, "model.so")
+        subprocess.run(["gcc", "-std=c99", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+        function = getattr(ctypes.CDLL(str(library)), f"{model.name}_predict")
+    function.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+
+    def predict(X: np.ndarray) -> np.ndarray:
+        scores = np.empty((len(X), 10), np.float32)
+        x, place = X.ctypes.data, scores.ctypes.data
+        for row in range(len(X)):
+            function(x + 4 * row * X.shape[1], place + 40 * row)
+        return scores
+
+    return predict
+
+
+def by_torch(model: BCDClassifier, sparse: bool = False) -> Predict:
+    module = model.to_torch(sparse=sparse).float().eval()
+
+    @torch.inference_mode()
+    def predict(X: np.ndarray) -> np.ndarray:
+        return module(torch.from_numpy(X)).numpy()
+
+    return predict
+
+
+def measure(predictors: dict[str, Predict], X: np.ndarray, rows: int, repeats: int) -> dict[str, np.ndarray]:
+    """Seconds of each call; the predictors take turns."""
+    seconds = {name: [] for name in predictors}
+    for repeat in range(repeats):
+        batch = X[repeat * rows % (len(X) - rows) :][:rows]
+        for name, predict in predictors.items():
+            start = time.perf_counter()
+            predict(batch)
+            seconds[name].append(time.perf_counter() - start)
+    return {name: np.array(found) for name, found in seconds.items()}
+
+
+def streaks(predictors: dict[str, Predict], X: np.ndarray) -> dict[str, np.ndarray]:
+    """Seconds of single predictions, in streaks that take turns, each with the cache to itself, as in a service."""
+    seconds: dict[str, list[float]] = {name: [] for name in predictors}
+    for _ in range(ROUNDS):
+        for name, predict in predictors.items():
+            predict(X[:1])
+            found = []
+            for row in range(SINGLE // ROUNDS):
+                start = time.perf_counter()
+                predict(X[row : row + 1])
+                found.append(time.perf_counter() - start)
+            seconds[name].append(float(np.median(found)))
+    return {name: np.array(found) for name, found in seconds.items()}
+
+
+def error(predict: Predict, X: np.ndarray, y: np.ndarray) -> float:
+    return 100 * float((predict(X).argmax(1) != y).mean())
+
+
+def main(folder: str, samples: int, nonzero: float) -> None:
+    torch.set_num_threads(1)
+    X, y = (part.numpy() for part in mnist_data.load(folder, "mnist", "train"))
+    X_test, y_test = (part.numpy() for part in mnist_data.load(folder, "mnist", "t10k"))
+    X, y = X[:samples], y[:samples]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dense = BCDClassifier(network=Network.paper(784), head="svm", random_state=0, n_jobs=1).fit(X, y)
+    model = pruned(dense, X, y, nonzero)
+    print(f"{describe()}; {len(X):,} training images, nonzeros {100 * (1 - model.sparsity_):.2f}%")
+    print(f"test error %: dense {error(dense.predictor('dense'), X_test, y_test):.2f}, pruned and refitted", end=" ")
+    print(f"{error(model.predictor('dense'), X_test, y_test):.2f}")
+
+    c = {"C99, float32": model.to_c("net"), "C99, int8": model.to_c("net", int8=True)}
+    predictors = {
+        "dense torch": by_torch(model),
+        "sparse torch": by_torch(model, sparse=True),
+        "csr (SciPy)": model.predictor("csr"),
+        "native": model.predictor("native"),
+        "predictor (auto)": model.predictor(),
+        **{name: compiled(exported) for name, exported in c.items()},
+    }
+    for predict in predictors.values():
+        predict(X_test[:1])
+    seconds = streaks(predictors, X_test)
+    base = seconds["dense torch"]
+    for name, found in seconds.items():
+        ratio = base / found
+        print(f"1 row, {name:17} {1e6 * np.median(found):8.1f} us, dense / this: {np.median(ratio):5.1f}", end=" ")
+        print(f"({ratio.min():.1f} to {ratio.max():.1f})")
+    for rows in BATCHES:
+        found = measure(predictors, X_test, rows, 7)
+        for name, values in found.items():
+            ratio = np.median(found["dense torch"] / values)
+            print(f"{rows} rows, {name:17} {1e3 * np.median(values):8.2f} ms, dense / this: {ratio:5.1f}")
+    reference = predictors["dense torch"](X_test)
+    for name, exported in c.items():
+        scores = predictors[name](X_test)
+        wrong, other = (int((scores.argmax(1) != labels).sum()) for labels in (y_test, reference.argmax(1)))
+        print(
+            f"{name}: flash {exported.flash:,} bytes, RAM {exported.ram:,}, test error {100 * wrong / len(y_test):.2f}%, "
+            f"other labels than dense torch {other}, largest difference {np.abs(scores - reference).max():.1e}"
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default=os.environ.get("TIKHONET_DATA", "data"))
+    parser.add_argument("--samples", type=int, default=10_000)
+    parser.add_argument("--nonzero", type=float, default=0.02)
+    options = parser.parse_args()
+    main(options.data, options.samples, options.nonzero)
