@@ -22,6 +22,7 @@ ORDER = [
     "heads",
     "storage",
     "export",
+    "hashing",
     "estimators",
     "baselines",
     "data",

@@ -1,0 +1,105 @@
+"""HammingIndex against raw faiss: 1,000 queries, k = 100, among 1e6 random codes of 64 bits.
+
+Raw faiss is the faster of IndexBinaryFlat's two ways (heaps, counters), called directly. All are timed in turn, in one
+process, by CPU time, so that other work on the machine does not count; a ratio is that of the medians. The balls (all
+within a radius), the NumPy fallback and the approximate kinds follow.
+Usage: python benchmarks/hamming_search.py [--codes 1000000] [--queries 1000] [--k 100] [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from statistics import median
+
+import faiss
+import numpy as np
+from machine import describe
+
+from tikhonet.hashing import HammingIndex
+
+N_BITS, RADIUS = 64, 16
+
+
+def clock(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def in_turn(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each, after a first round that does not count."""
+    times = [{name: clock(work) for name, work in works.items()} for _ in range(rounds + 1)]
+    return {name: median(row[name] for row in times[1:]) for name in works}
+
+
+def raw_faiss(codes: np.ndarray, use_heap: bool) -> faiss.IndexBinaryFlat:
+    index = faiss.IndexBinaryFlat(N_BITS)
+    index.use_heap = use_heap
+    index.add(codes)
+    return index
+
+
+def same_answers(index: HammingIndex, raw: faiss.IndexBinaryFlat, queries: np.ndarray, k: int) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(index.search(queries, k), raw.search(queries, k), strict=True))
+
+
+def compare(codes: np.ndarray, queries: np.ndarray, k: int, rounds: int) -> None:
+    heaps, counters, ours = raw_faiss(codes, True), raw_faiss(codes, False), HammingIndex(N_BITS).add(codes)
+    print(f"same answers: {same_answers(ours, counters, queries, k)}")
+    seconds = in_turn(
+        {
+            "faiss, heaps": lambda: heaps.search(queries, k),
+            "faiss, counters": lambda: counters.search(queries, k),
+            "HammingIndex": lambda: ours.search(queries, k),
+        },
+        rounds,
+    )
+    for name, value in seconds.items():
+        print(f"{name:28} {value:8.3f} s")
+    fastest = min(value for name, value in seconds.items() if name != "HammingIndex")
+    print(f"search(k), times the faster raw faiss: {seconds['HammingIndex'] / fastest:.3f}")
+    balls = in_turn(
+        {
+            "faiss, range_search": lambda: heaps.range_search(queries, RADIUS + 1),
+            f"HammingIndex, within {RADIUS}": lambda: ours.within(queries, RADIUS),
+        },
+        rounds,
+    )
+    for name, value in balls.items():
+        print(f"{name:28} {value:8.3f} s")
+    raw, own = balls.values()
+    print(f"within(radius), times raw faiss: {own / raw:.3f}")
+
+
+def others(codes: np.ndarray, queries: np.ndarray, k: int) -> None:
+    few = queries[:100]
+    exact = HammingIndex(N_BITS).add(codes).search(few, k)[1]
+    for kind in ("numpy", "hash", "ivf"):
+        index = HammingIndex(N_BITS, kind)
+        built = clock(lambda index=index: index.fit(codes[:50_000]).add(codes))
+        taken = clock(lambda index=index: index.search(few, k))
+        found = index.search(few, k)[1]
+        share = np.mean([np.isin(row, other).mean() for row, other in zip(exact, found, strict=True)])
+        print(
+            f"{kind:8} built in {built:6.2f} s, {len(few)} queries in {taken:6.3f} s, {100 * share:5.1f}% of the nearest"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, value in (("codes", 1_000_000), ("queries", 1_000), ("k", 100), ("rounds", 5)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    settings = parser.parse_args()
+    rng = np.random.default_rng(0)
+    codes, queries = (
+        rng.integers(0, 256, (rows, N_BITS // 8), dtype=np.uint8) for rows in (settings.codes, settings.queries)
+    )
+    print(f"{describe()}, faiss {faiss.__version__}; {len(queries):,} queries, {len(codes):,} codes, k = {settings.k}")
+    compare(codes, queries, settings.k, settings.rounds)
+    others(codes, queries, settings.k)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Binary codes as packed bytes, and the Hamming distance between them.
+
+A code of n_bits bits is a row of ceil(n_bits / 8) bytes as `np.packbits` makes it: bit 0 is the highest bit of byte 0.
+Where n_bits is no multiple of 8 the last byte ends in zeros. Two codes of one length then have the same distance with
+or without their padding, so distances need no n_bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Codes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+
+FEWEST_BITS, MOST_BITS = 8, 512
+BLOCK = 2**18
+"""Distances held at a time; their 2 MB of words stay in the cache, which is a third faster than 16 MB."""
+
+
+def pack(bits: ArrayLike) -> Codes:
+    """Codes of rows of bits or signs: bit k is 1 where the number in column k is positive.
+
+    So booleans, zeros and ones, signs -1 and +1 and real scores all do.
+    """
+    values = np.asarray(bits)
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"bits must be a matrix of booleans or numbers, one row a code, got {values.dtype} of shape {values.shape}"
+        )
+    check_n_bits(values.shape[1])
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise ValueError("bits must be numbers, got NaN, which has no sign; replace it first")
+    return np.packbits(values > 0, axis=1)
+
+
+def unpack(codes: Codes, n_bits: int) -> NDArray[np.bool_]:
+    """The bits of codes, one row a code."""
+    check_codes(codes, n_bits)
+    return np.unpackbits(codes, axis=1, count=n_bits).astype(bool)
+
+
+def signs(codes: Codes, n_bits: int) -> NDArray[np.float32]:
+    """The bits as -1 and +1."""
+    return np.where(unpack(codes, n_bits), np.float32(1), np.float32(-1))
+
+
+def n_bytes(n_bits: int) -> int:
+    """Bytes of a code of so many bits."""
+    return -(-n_bits // 8)
+
+
+def check_n_bits(n_bits: int) -> None:
+    whole = isinstance(n_bits, int | np.integer) and not isinstance(n_bits, bool)
+    if not whole or not FEWEST_BITS <= n_bits <= MOST_BITS:
+        raise ValueError(f"n_bits must be a whole number from {FEWEST_BITS} to {MOST_BITS}, got {n_bits!r}")
+
+
+def check_codes(codes: Any, n_bits: int | None = None, name: str = "codes") -> None:
+    """Raise unless `codes` are packed codes, of `n_bits` bits where that is given."""
+    if not isinstance(codes, np.ndarray) or codes.dtype != np.uint8 or codes.ndim != 2:
+        kind = f"{codes.dtype} of shape {codes.shape}" if isinstance(codes, np.ndarray) else type(codes).__name__
+        raise ValueError(f"{name} must be a uint8 matrix of packed codes, got {kind}; pack bits or signs with pack()")
+    if n_bits is None:
+        if not 1 <= codes.shape[1] <= n_bytes(MOST_BITS):
+            raise ValueError(f"{name} must have 1 to {n_bytes(MOST_BITS)} bytes a code, got {codes.shape[1]}")
+        return
+    check_n_bits(n_bits)
+    if codes.shape[1] != n_bytes(n_bits):
+        raise ValueError(
+            f"{name} must have {n_bytes(n_bits)} bytes a code ({n_bits} bits), got {codes.shape[1]}; "
+            "use codes of one length throughout"
+        )
+    padding = (1 << (-n_bits % 8)) - 1
+    if padding and (codes[:, -1] & padding).any():
+        raise ValueError(f"{name} must end in zeros after bit {n_bits}, got ones there; pack them with pack()")
+
+
+def hamming(a: Codes, b: Codes) -> NDArray[np.uint16]:
+    """The distances |a_i xor b_j| of every pair, len(a) x len(b)."""
+    distances = np.empty((len(a), len(b)), np.uint16)
+    for rows, block in distance_blocks(a, b):
+        distances[rows] = block
+    return distances
+
+
+def distance_blocks(a: Codes, b: Codes) -> Iterator[tuple[slice, NDArray[np.uint16]]]:
+    """The same by rows of `a`: (rows, distances), about `BLOCK` distances at a time.
+
+    The memory of one block is used again for the next.
+    """
+    check_codes(a, name="a")
+    check_codes(b, name="b")
+    if a.shape[1] != b.shape[1]:
+        raise ValueError(f"a and b must be codes of one length, got {a.shape[1]} and {b.shape[1]} bytes")
+    rows_a, rows_b = as_words(a), as_words(b)
+    height = max(1, min(len(a), BLOCK // max(1, len(b))))
+    words = np.empty((height, len(b)), np.uint64)
+    counts = np.empty((height, len(b)), np.uint8)
+    sums = np.empty((height, len(b)), np.uint16)
+    for start in range(0, len(a), height):
+        size = min(height, len(a) - start)
+        block = sums[:size]
+        for place, (left, right) in enumerate(zip(rows_a, rows_b, strict=True)):
+            np.bitwise_xor(left[start : start + size, None], right, out=words[:size])
+            if place == 0:
+                np.bitwise_count(words[:size], out=block, casting="unsafe")
+            else:
+                block += np.bitwise_count(words[:size], out=counts[:size])
+        yield slice(start, start + size), block
+
+
+def as_words(codes: Codes) -> Words:
+    """The codes as 64-bit words, words x codes: each word's column is contiguous. Short codes end in zeros."""
+    width = -(-codes.shape[1] // 8) * 8
+    padded = np.zeros((len(codes), width), np.uint8)
+    padded[:, : codes.shape[1]] = codes
+    return np.ascontiguousarray(padded.view(np.uint64).T)

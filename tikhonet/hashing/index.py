@@ -1,0 +1,214 @@
+"""A searchable set of codes: the k nearest, or all within a Hamming radius."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from tikhonet import storage
+from tikhonet.hashing.codes import Codes, check_codes, check_n_bits, n_bytes
+from tikhonet.hashing.engines import Engine, FaissEngine, HashEngine, ListsEngine, NumpyEngine, has_faiss
+from tikhonet.storage import ModelFormatError
+
+Ids = NDArray[np.int64]
+
+KINDS = {"flat": (), "numpy": (), "hash": ("hash_bits", "flips"), "ivf": ("lists", "probes")}
+"""Each kind with its settings."""
+CONTENT = "hamming-index"
+
+
+class HammingIndex:
+    """Codes with ids, searched by Hamming distance.
+
+    kind  "flat"   exact, by faiss, or by NumPy where faiss is not installed
+          "numpy"  exact, by NumPy
+          "hash"   faiss's IndexBinaryHash: balls up to radius `flips` (2) are complete, the rest may not be
+          "ivf"    faiss's IndexBinaryIVF: `lists` centres, chosen by `fit`, of which the `probes` nearest are read
+
+    Results come in the order of distance, then id. The exact kinds also keep the smallest ids where items at the k-th
+    distance are tied; with "hash" and "ivf" it depends on the lists which of those are kept, but the same index gives
+    the same answer. Ids are numbers from 0; ascending ones are appended, others sorted in, which takes longer.
+    """
+
+    def __init__(self, n_bits: int, kind: str = "flat", **settings: int) -> None:
+        check_n_bits(n_bits)
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        for name, value in settings.items():
+            if name not in KINDS[kind]:
+                allowed = ", ".join(KINDS[kind]) or "none"
+                raise ValueError(f"settings of kind={kind!r} must be among: {allowed}; got {name!r}")
+            if not is_whole(value):
+                raise ValueError(f"{name} must be a whole number, got {value!r}")
+        self.n_bits, self.kind, self.settings = n_bits, kind, settings
+        self.codes: Codes = np.zeros((0, n_bytes(n_bits)), np.uint8)
+        self.ids: Ids = np.zeros(0, np.int64)
+        self.centres: Codes | None = None
+        self._engine = self._make_engine()
+
+    def fit(self, codes: Codes) -> HammingIndex:
+        """Choose the lists of an "ivf" index, from codes like those that it will hold; other kinds need none."""
+        check_codes(codes, self.n_bits)
+        if isinstance(self._engine, ListsEngine):
+            self.centres = self._engine.fit(contiguous(codes))
+            self._engine.rebuild(self.codes)
+        return self
+
+    def add(self, codes: Codes, ids: ArrayLike | None = None) -> HammingIndex:
+        """Add codes under ids; by default the numbers that follow the largest id so far."""
+        check_codes(codes, self.n_bits)
+        self._need_lists("add")
+        after = int(self.ids[-1]) + 1 if len(self) else 0
+        new = np.arange(after, after + len(codes)) if ids is None else check_ids(ids)
+        if len(new) != len(codes):
+            raise ValueError(f"ids must hold one number for each of the {len(codes)} codes, got {len(new)}")
+        together, all_codes = np.concatenate([self.ids, new]), np.concatenate([self.codes, codes])
+        if (np.diff(together[max(0, len(self) - 1) :]) > 0).all():
+            self._engine.extend(all_codes, len(codes))
+        else:
+            order = np.argsort(together, kind="stable")
+            together, all_codes = together[order], all_codes[order]
+            if (repeated := together[1:][np.diff(together) == 0]).size:
+                where = "in the index" if repeated[0] in self.ids else "among ids"
+                raise ValueError(f"ids must be new, each once, got {repeated[0]} again ({where}); remove it first")
+            self._engine.rebuild(all_codes)
+        self.ids, self.codes = together, all_codes
+        return self
+
+    def remove(self, ids: ArrayLike) -> HammingIndex:
+        """Take codes out; all of the ids must be there, else nothing is removed."""
+        gone = check_ids(ids)
+        unknown = gone[~np.isin(gone, self.ids)]
+        if unknown.size:
+            raise ValueError(
+                f"ids must be in the index, got {unknown[0]} ({unknown.size} unknown); nothing was removed"
+            )
+        keep = ~np.isin(self.ids, gone)
+        left = self.codes[keep]
+        if gone.size:
+            self._engine.rebuild(left)
+        self.codes, self.ids = left, self.ids[keep]
+        return self
+
+    def search(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Ids]:
+        """The k nearest of each query: distances and ids, queries x k.
+
+        Where a "hash" or "ivf" index finds fewer, the rest has id -1 and distance n_bits + 1.
+        """
+        check_codes(codes, self.n_bits)
+        self._need_lists("search")
+        if not is_whole(k) or not 1 <= k <= len(self):
+            remedy = "ask for fewer" if len(self) else "add codes first"
+            raise ValueError(
+                f"k must be a whole number from 1 to {len(self)}, the number of codes in the index, got {k}; {remedy}"
+            )
+        distances, positions = self._engine.search(contiguous(codes), k)
+        if self.kind in ("flat", "numpy"):
+            return distances, self.ids[positions]
+        missing = positions < 0
+        return np.where(missing, self.n_bits + 1, distances).astype(np.int32), np.where(
+            missing, -1, self.ids[positions]
+        )
+
+    def within(self, codes: Codes, radius: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Ids]:
+        """All at distance `radius` or less: (limits, distances, ids).
+
+        Those of query q are at limits[q] : limits[q + 1].
+        """
+        check_codes(codes, self.n_bits)
+        self._need_lists("search")
+        if not is_whole(radius) or not 0 <= radius <= self.n_bits:
+            raise ValueError(f"radius must be a whole number from 0 to {self.n_bits}, the number of bits, got {radius}")
+        query, distances, positions = self._engine.within(contiguous(codes), radius)
+        limits = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=len(codes)))]).astype(np.int64)
+        order = np.lexsort((positions, distances, query))
+        return limits, distances[order], self.ids[positions[order]]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write codes, ids and settings into one file with a SHA-256, whole or not at all."""
+        header: dict[str, Any] = {"content": CONTENT, "n_bits": int(self.n_bits), "kind": self.kind}
+        tensors = {"codes": torch.from_numpy(self.codes), "ids": torch.from_numpy(self.ids)}
+        if self.centres is not None:
+            tensors["centres"] = torch.from_numpy(self.centres)
+        storage.save(path, header | {"settings": dict(self.settings)}, tensors)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], kind: str | None = None, **settings: int) -> HammingIndex:
+        """The index of a file that `save` wrote; `kind` and settings that are given replace those of the file."""
+        header, tensors = storage.load(path)
+        try:
+            return cls._from_parts(header, {name: tensor.numpy() for name, tensor in tensors.items()}, kind, settings)
+        except ModelFormatError as error:
+            raise ModelFormatError(f"{Path(path)} {error}; save the index again") from None
+
+    @classmethod
+    def _from_parts(
+        cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], kind: str | None, settings: dict[str, int]
+    ) -> HammingIndex:
+        match header:
+            case {"content": str(content), "n_bits": int(n_bits), "kind": str(saved), "settings": dict(before)}:
+                is_index = content == CONTENT and {"codes", "ids"} <= set(arrays) and saved in KINDS
+            case _:
+                is_index = False
+        if not is_index:
+            raise ModelFormatError("is not a Hamming index")
+        if kind is None or kind == saved:
+            kind, settings = saved, before | settings
+        index = cls(n_bits, kind, **settings)
+        try:
+            if "centres" in arrays:
+                index._use(arrays["centres"])
+            elif kind == "ivf" and len(arrays["codes"]):
+                index.fit(arrays["codes"])
+            return index.add(arrays["codes"], arrays["ids"]) if len(arrays["codes"]) else index
+        except ValueError as error:
+            raise ModelFormatError(f"holds what cannot be an index: {error}") from None
+
+    def _use(self, centres: Codes) -> None:
+        if isinstance(self._engine, ListsEngine):
+            check_codes(centres, self.n_bits, "the centres")
+            self._engine.use(centres)
+            self.centres = centres
+
+    def _make_engine(self) -> Engine:
+        width = n_bytes(self.n_bits)
+        match self.kind:
+            case "hash":
+                return HashEngine(width, self.n_bits, **self.settings)
+            case "ivf":
+                return ListsEngine(width, **self.settings)
+        return FaissEngine(width) if self.kind == "flat" and has_faiss() else NumpyEngine(width)
+
+    def _need_lists(self, action: str) -> None:
+        if self.kind == "ivf" and self.centres is None:
+            raise ValueError(f"an index of kind='ivf' must have lists before it can {action}; call fit(codes) first")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        settings = "".join(f", {name}={value}" for name, value in self.settings.items())
+        return f"HammingIndex(n_bits={self.n_bits}, kind={self.kind!r}{settings}) of {len(self):,} codes"
+
+
+def check_ids(ids: ArrayLike) -> Ids:
+    found = np.asarray(ids)
+    if found.ndim != 1 or (found.size and (found.dtype.kind not in "iu" or found.min() < 0)):
+        raise ValueError(
+            f"ids must be a vector of whole numbers from 0, got {found.dtype} of shape {found.shape}"
+            + (f" with {found.min()}" if found.size and found.dtype.kind == "i" else "")
+        )
+    return found.astype(np.int64)
+
+
+def is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def contiguous(codes: Codes) -> Codes:
+    return np.ascontiguousarray(codes)

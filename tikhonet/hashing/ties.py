@@ -1,0 +1,85 @@
+"""Measures of a ranking with ties: the exact mean over all orders of tied items, and the exact bounds.
+
+Items at one Hamming distance are tied. A tie group of n items, r of them relevant, stands after N items with R relevant
+ones. In a random order its i-th place holds a relevant item with probability r / n, and then (i - 1)(r - 1)/(n - 1)
+relevant ones of the group are expected before it (McSherry and Najork, ECIR 2008). The best order has the relevant ones
+first, the worst has them last; no order is outside of the two, place by place. With harmonic numbers H,
+
+    sum_{i=1..m} (a + b i) / (p + i)  =  b m + (a - b p) (H(p + m) - H(p))
+
+so a group costs the same whatever its size, also where the ranking is cut inside of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tikhonet.hashing.counts import Counts, Integers
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tied:
+    """A measure over all orders of tied items."""
+
+    expected: float
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        return f"{self.expected:.4f} ({self.lower:.4f} to {self.upper:.4f} by the order of ties)"
+
+    def to_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class TiedRows:
+    """The same for each query."""
+
+    expected: Floats
+    lower: Floats
+    upper: Floats
+
+    def mean(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Tied:
+        return Tied(*(float(values[rows].mean()) for values in (self.expected, self.lower, self.upper)))
+
+
+def average_precision(counts: Counts, k: int | None = None) -> TiedRows:
+    """AP = 1/min(R, k) sum over the relevant places up to k of (relevant ones so far) / place, of each query.
+
+    R counts the relevant items of the whole database; k is its size where it is not given. NaN where R is 0.
+    """
+    k = counts.size if k is None else k
+    n, r = counts.items, counts.relevant
+    N, R = counts.items_before, counts.relevant_before
+    room = np.maximum(k - N, 0)
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, counts.size + 1))])
+
+    def places(a: NDArray[np.floating | np.integer], b: Floats | float, p: Integers, m: Integers) -> Floats:
+        """sum_{i=1..m} (a + b i) / (p + i)."""
+        sums: Floats = b * m + (a - b * p) * (harmonic[p + m] - harmonic[p])
+        return sums
+
+    step = (r - 1) / np.maximum(n - 1, 1)
+    expected = r / np.maximum(n, 1) * places(R + 1 - step, step, N, np.minimum(n, room))
+    best = places(R, 1.0, N, np.minimum(r, room))
+    others = n - r
+    worst = places(R, 1.0, N + others, np.clip(room - others, 0, r))
+    possible = np.minimum(counts.all_relevant, k)
+    scale = np.where(possible > 0, 1 / np.maximum(possible, 1), np.nan)
+    return TiedRows(expected.sum(1) * scale, worst.sum(1) * scale, best.sum(1) * scale)
+
+
+def precision_at(counts: Counts, k: int) -> TiedRows:
+    """The share of relevant items among the first k, of each query."""
+    n, r = counts.items, counts.relevant
+    taken = np.clip(k - counts.items_before, 0, n)
+    expected = (r * taken / np.maximum(n, 1)).sum(1)
+    lower = np.maximum(taken - (n - r), 0).sum(1)
+    upper = np.minimum(taken, r).sum(1)
+    return TiedRows(expected / k, lower / k, upper / k)
