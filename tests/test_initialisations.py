@@ -28,7 +28,9 @@ def test_a_looks_linear_chain_of_any_widths_is_linear_and_alive(widths, bias):
 def test_several_learned_sources_still_look_linear():
     edges = {(1, 0): "learned", (2, 1): "learned", (3, 0): "learned", (3, 1): "learned", (3, 2): "learned"}
     network = Network([4, 6, 7, 8], edges)
-    departure, size = flat_response(network, initial_weights(network, "looks-linear", dtype=torch.float64), normal(9, 4))
+    departure, size = flat_response(
+        network, initial_weights(network, "looks-linear", dtype=torch.float64), normal(9, 4)
+    )
     assert departure < 1e-12 * size
 
 

@@ -74,7 +74,8 @@ def looks_linear(network: Network, n: int, m: int, scale: float, generator: torc
         pairs = columns // 2
         core = orthogonal(half, pairs, generator)
         block = torch.cat([core, core.new_zeros(half, columns % 2), -core], 1)
-    return torch.cat([block, -block[: rows // 2]]) / len(sources) ** 0.5
+    matrix: Tensor = torch.cat([block, -block[: rows // 2]]) / len(sources) ** 0.5
+    return matrix
 
 
 def orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
@@ -82,4 +83,5 @@ def orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
     draw = torch.randn(max(rows, columns), min(rows, columns), generator=generator, dtype=torch.float64)
     Q, R = torch.linalg.qr(draw)
     Q = Q * R.diagonal().sign()  # without it Q is not uniformly distributed
-    return Q if rows >= columns else Q.T * (columns / rows) ** 0.5
+    matrix: Tensor = Q if rows >= columns else Q.T * (columns / rows) ** 0.5
+    return matrix

@@ -27,7 +27,7 @@ from tikhonet.schedules import Power, Proximal, Schedule
 from tikhonet.sets import ConvexSet, Everything, RowL1Ball
 from tikhonet.solvers import BlockDescent, Stochastic
 
-DROPOUT = {"drop_inputs": 0.2, "drop_features": 0.2}
+DROPOUT: dict[str, Any] = {"drop_inputs": 0.2, "drop_features": 0.2}
 """The same for all that train on mini-batches."""
 
 
