@@ -8,6 +8,7 @@ import tikhonet
 ORDER = [
     "network",
     "drawing",
+    "initialisations",
     "lifts",
     "losses",
     "sets",

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.baselines.pruning import PrunedWeights, Pruning
+from tikhonet.initialisations import Initial, check_initial, initial_weights
 from tikhonet.network import Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.solvers.batches import ArrayBatches
@@ -42,13 +43,17 @@ SOLVERS: dict[str, Make] = {
 
 @dataclass(frozen=True)
 class Backprop:
-    """Train a network by back-propagation with one of `SOLVERS`; the mean loss of a batch is minimised."""
+    """Train a network by back-propagation with one of `SOLVERS`; the mean loss of a batch is minimised.
+
+    `initial` and `initial_scale` are those of `initial_weights`; "gaussian" with sqrt(2) is He's start.
+    """
 
     solver: str = "Adam"
     rate: float = 1e-3
     epochs: int = 10
     batch_size: int = 128
     schedule: Literal["cosine", "constant"] = "cosine"
+    initial: Initial = "gaussian"
     initial_scale: float = 0.5
     drop_inputs: float = 0.0
     drop_features: float = 0.0
@@ -58,6 +63,7 @@ class Backprop:
     def __post_init__(self) -> None:
         if self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {self.solver!r}")
+        check_initial(self.initial)
         if not 0 < self.rate < math.inf:
             raise ValueError(f"rate must be positive and finite, got {self.rate}")
         if self.schedule not in ("cosine", "constant"):
@@ -75,7 +81,7 @@ class Backprop:
     ) -> Training:
         """`watch` is called after every epoch with its record and the current V and W."""
         network, generator = problem.network, torch.Generator().manual_seed(seed)
-        W = start or network.random_weights(seed, self.initial_scale, dtype=X.dtype, device=X.device)
+        W = start or initial_weights(network, self.initial, seed, self.initial_scale, dtype=X.dtype, device=X.device)
         W = {edge: matrix.clone().requires_grad_() for edge, matrix in W.items()}
         last = network.widths[-1]
         V = torch.randn(targets.shape[1], last, generator=generator, dtype=torch.float64).to(X) / last**0.5

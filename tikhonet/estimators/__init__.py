@@ -1,7 +1,8 @@
-"""scikit-learn estimators: a classifier, a regressor, and the features alone."""
+"""scikit-learn estimators: a classifier, a regressor, the features alone, and binary codes."""
 
 from tikhonet.estimators.classifier import BCDClassifier
 from tikhonet.estimators.features import BCDFeatures
+from tikhonet.estimators.hasher import BCDHasher
 from tikhonet.estimators.regressor import BCDRegressor
 
-__all__ = ["BCDClassifier", "BCDFeatures", "BCDRegressor"]
+__all__ = ["BCDClassifier", "BCDFeatures", "BCDHasher", "BCDRegressor"]

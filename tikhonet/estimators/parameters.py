@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from tikhonet.initialisations import Initial
 from tikhonet.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.losses import Huber, Loss, Softmax, Squared, SquaredHinge
 from tikhonet.network import Network
@@ -51,6 +52,9 @@ class Parameters(BaseEstimator):
     skip : bool, default=False
         Add an identity edge between any two layers of equal width that are not neighbours, the input among them: with
         three hidden layers as wide as the input this is the paper's network, and its biases.
+    initial : {"auto", "gaussian", "looks-linear"}, default="auto"
+        Where the stochastic solver's weights begin; "auto" is "looks-linear" for more than three hidden layers
+        without `skip`, which otherwise would not train.
     loss : {"squared", "huber", "softmax", "squared_hinge"} or Loss, default="squared"
         The loss that trains the network; the last two are for classes only.
     lift : {"auto", "fenchel", "tikhonov"} or Lift, default="auto"
@@ -104,6 +108,7 @@ class Parameters(BaseEstimator):
     _: KW_ONLY
     network: Any = None
     skip: bool = False
+    initial: Any = "auto"
     loss: Any = "squared"
     lift: Any = "auto"
     solver: str = "stochastic"
@@ -132,6 +137,7 @@ class Parameters(BaseEstimator):
         "hidden_layer_sizes": ["array-like", COUNT],
         "network": [Network, None],
         "skip": ["boolean"],
+        "initial": [StrOptions(set(get_args(Initial)))],
         "loss": [StrOptions({"squared", "huber"}), Loss],
         "lift": auto_or(StrOptions(set(LIFTS)), Lift),
         "solver": [StrOptions({"stochastic", "proximal", "alg1"})],

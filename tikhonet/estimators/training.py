@@ -86,6 +86,7 @@ def build_solver(parameters: Parameters, rows: int) -> Stochastic | BlockDescent
     return Stochastic(
         # `Stochastic` takes shorter steps for batches below 1000 rows; small data have no time for that.
         change=CHANGE / min(1.5, math.sqrt(size / 1000)),
+        initial=parameters.initial,
         epochs=chosen or default_epochs(rows, batch),
         batch_size=batch,
         drop_inputs=drop[0],

@@ -32,19 +32,21 @@ class Gram:
 
     matrix: Tensor
     basis: Tensor
+    relative: float
+    """The damping as a multiple of the mean eigenvalue."""
     weight: float = 0.0
     damping: float = 1.0
     shrink: Tensor | None = None
 
     @classmethod
-    def empty(cls, width: int, rank: int, generator: torch.Generator, like: Tensor) -> Gram:
+    def empty(cls, width: int, rank: int, damping: float, generator: torch.Generator, like: Tensor) -> Gram:
         draw = torch.randn(width, min(rank, width), generator=generator, dtype=torch.float64)
-        return cls(like.new_zeros(width, width), torch.linalg.qr(draw)[0].to(like))
+        return cls(like.new_zeros(width, width), torch.linalg.qr(draw)[0].to(like), damping)
 
     def copy(self) -> Gram:
         return replace(self, matrix=self.matrix.clone())
 
-    def update(self, A: Tensor, weighted: Tensor, total: float, beta: float, damping: float) -> None:
+    def update(self, A: Tensor, weighted: Tensor, total: float, beta: float) -> None:
         """Forget by beta, add the batch, refresh the eigenpairs."""
         self.matrix.mul_(beta).addmm_(weighted.T, A)
         self.weight = beta * self.weight + total
@@ -53,13 +55,46 @@ class Gram:
         small = self.basis.T @ (self.matrix @ self.basis)
         values, vectors = torch.linalg.eigh((small + small.T) / (2 * self.weight))
         self.basis = self.basis @ vectors
-        self.damping = damping * float(self.matrix.diagonal().mean()) / self.weight + TINY
+        self.damping = self.relative * float(self.matrix.diagonal().mean()) / self.weight + TINY
         self.shrink = values.clamp_(min=0) / (values + self.damping)
 
     def precondition(self, R: Tensor) -> Tensor:
         """R (G + damping I)^-1 times the damping, in place."""
         assert self.shrink is not None
         return R.addmm_((R @ self.basis) * self.shrink, self.basis.T, alpha=-1.0)
+
+
+@dataclass
+class FullGram:
+    """A running Gram matrix with the whole inverse (G + damping I)^-1, for a damping below most eigenvalues."""
+
+    matrix: Tensor
+    relative: float
+    """The damping as a multiple of the mean eigenvalue."""
+    weight: float = 0.0
+    damping: float = 1.0
+    inverse: Tensor | None = None
+
+    @classmethod
+    def empty(cls, width: int, damping: float, like: Tensor) -> FullGram:
+        return cls(like.new_zeros(width, width), damping)
+
+    def copy(self) -> FullGram:
+        return replace(self, matrix=self.matrix.clone())
+
+    def update(self, A: Tensor, weighted: Tensor, total: float, beta: float) -> None:
+        """Forget by beta, add the batch, invert anew."""
+        self.matrix.mul_(beta).addmm_(weighted.T, A)
+        self.weight = beta * self.weight + total
+        self.damping = self.relative * float(self.matrix.diagonal().mean()) / self.weight + TINY
+        H = self.matrix / self.weight
+        H.diagonal().add_(self.damping)
+        self.inverse = torch.cholesky_inverse(torch.linalg.cholesky_ex(H)[0]).mul_(self.damping)
+
+    def precondition(self, R: Tensor) -> Tensor:
+        """R (G + damping I)^-1 times the damping."""
+        assert self.inverse is not None
+        return R @ self.inverse
 
 
 @dataclass
@@ -104,7 +139,7 @@ class RunningClassifier:
 class LayerState:
     """What the W-step of one layer remembers: Gram matrix, momentum, and the sizes that scale its step."""
 
-    gram: Gram
+    gram: Gram | FullGram
     momentum: Tensor
     signal: float = 0.0
     """The running mean square of the layer's pre-activations."""

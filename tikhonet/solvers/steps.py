@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from tikhonet.initialisations import Initial, check_initial, deep_and_plain, initial_weights
 from tikhonet.network import BIAS, Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.solvers.batches import Batch
 from tikhonet.solvers.budget import Budget, Support, bring_into
 from tikhonet.solvers.minibatch import (
     TINY,
+    FullGram,
     Gram,
     LayerState,
     Pass,
@@ -45,7 +48,10 @@ class Recipe:
     `damping_U`, `damping_W`, `ridge_V`: of the three blocks, relative to the mean eigenvalue of each. `memory`: of
     the running statistics. `averaging`: of V and W over the steps, falling to none at the end of a run.
     `drop_inputs`, `drop_features`: shares of the inputs and of the last hidden layer that are set to zero at random
-    in training, as a regulariser. `budget`: how many weights may be nonzero, if not all.
+    in training, as a regulariser. `budget`: how many weights may be nonzero, if not all. `initial`: where random
+    weights come from (`initialisations.py`). `metric`: that of the W-step, by the `rank` "leading" eigenpairs of the
+    inputs' Gram matrix with `damping_W`, or by the "full" matrix with `damping_full`; "auto" is "full" for deep plain
+    networks.
     """
 
     change: float = 0.3
@@ -60,14 +66,20 @@ class Recipe:
     drop_inputs: float = 0.1
     drop_features: float = 0.2
     budget: Budget | None = None
+    initial: Initial = "auto"
+    metric: Literal["auto", "leading", "full"] = "auto"
+    damping_full: float = 0.1
 
     def __post_init__(self) -> None:
         if self.rank < 1:
             raise ValueError(f"rank must be at least 1, got {self.rank}")
+        check_initial(self.initial)
+        if self.metric not in ("auto", "leading", "full"):
+            raise ValueError(f"metric must be 'auto', 'leading' or 'full', got {self.metric!r}")
         for name in ("momentum", "memory", "averaging", "drop_inputs", "drop_features"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
-        for name in ("change", "damping_U", "damping_W", "ridge_V", "initial_scale"):
+        for name in ("change", "damping_U", "damping_W", "damping_full", "ridge_V", "initial_scale"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
 
@@ -159,7 +171,7 @@ class Steps:
         recipe, network, X = self.recipe, self.problem.network, first.X
         scale = float(X.square().mean().sqrt()) or 1.0
         if start is None:
-            W = network.random_weights(seed, recipe.initial_scale, dtype=X.dtype, device=X.device)
+            W = initial_weights(network, recipe.initial, seed, recipe.initial_scale, dtype=X.dtype, device=X.device)
             W = self.even_out(X / scale, W)
         else:
             network.check_weights(start)
@@ -171,12 +183,17 @@ class Steps:
             sources = network.learned_sources(n)
             if sources:
                 width = sum(network.width(m) for m in sources)
-                gram = Gram.empty(width, recipe.rank, self.generator, X)
-                layers[n] = LayerState(gram, X.new_zeros(network.widths[n], width))
+                layers[n] = LayerState(self.empty_gram(width, X), X.new_zeros(network.widths[n], width))
         last, outputs = network.widths[-1], first.targets.shape[1]
         classifier = RunningClassifier.start(X.new_zeros(outputs, last))
         average = Blocks({}, classifier.V.clone(), {edge: matrix.clone() for edge, matrix in W.items()})
         return TrainingState(W, average, layers, classifier, scale, self.generator.get_state())
+
+    def empty_gram(self, width: int, like: Tensor) -> Gram | FullGram:
+        recipe = self.recipe
+        if recipe.metric == "full" or (recipe.metric == "auto" and deep_and_plain(self.problem.network)):
+            return FullGram.empty(width, recipe.damping_full, like)
+        return Gram.empty(width, recipe.rank, recipe.damping_W, self.generator, like)
 
     def even_out(self, X: Tensor, W: Weights) -> Weights:
         """Scale random weights so that signals neither vanish nor grow with depth.
@@ -272,7 +289,7 @@ class Steps:
         if t < 5 or t % max(1, round(6 / max(1.0, size))) == 0:
             for n, layer in state.layers.items():
                 A = stacked_inputs(problem, n, here.A)
-                layer.gram.update(A, weigh(A), rows, beta, recipe.damping_W)
+                layer.gram.update(A, weigh(A), rows, beta)
 
     def falls(self, X: Tensor, targets: Tensor, W: Weights, here: Pass, scores: Tensor) -> bool:
         """Whether the loss of some of the batch's rows is not much higher after the step than before."""

@@ -1,0 +1,185 @@
+"""Training by ADMM: every layer split in two, with multipliers. Our own implementation of this class of methods.
+
+    minimise  sum_i loss(y_i, V a_{i,N}) + ridge/2 |V|^2    subject to  z_n = sum over m of W_{n,m} a_m,  a_n = max(0, z_n)
+
+with scaled multipliers p_n and q_n of the two constraints and penalties `beta` and `alpha`:
+
+    L = loss + sum_n beta/2 |z_n - W a + p_n|^2 + alpha/2 |a_n - max(0, z_n) + q_n|^2  (less the multipliers' squares).
+
+An iteration passes once over the layers from the last to the first, then over the weights; each step is a closed form
+over all samples, the linear ones with one factor for all of them. The multipliers rest during the first `warm_up`
+iterations, where the penalties alone bring the blocks near to each other.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from tikhonet.initialisations import Initial, check_initial, initial_weights
+from tikhonet.network import Layers, Network, Weights
+from tikhonet.objective import Blocks, Problem
+from tikhonet.solvers.result import Epoch, Status, Training
+
+
+@dataclass
+class Split:
+    """The variables beside V and W: a and z of every layer, and their multipliers."""
+
+    A: Layers
+    Z: Layers
+    P: Layers
+    Q: Layers
+    gaps: list[float] = field(default_factory=list)
+    """After each iteration: how far the constraints are from holding, relative to the size of z and a."""
+
+    @classmethod
+    def start(cls, network: Network, X: Tensor, W: Weights) -> Split:
+        """The forward pass, where all constraints hold and the multipliers are zero."""
+        A = network.forward(X, W)
+        Z = {n: network.pre_activation(n, A, W) for n in network.hidden}
+        P, Q = ({n: torch.zeros_like(Z[n]) for n in network.hidden} for _ in range(2))
+        return cls(A, Z, P, Q)
+
+    def gap(self, network: Network, W: Weights) -> float:
+        off, size = 0.0, 0.0
+        for n in network.hidden:
+            off += float((self.Z[n] - network.pre_activation(n, self.A, W)).square().sum())
+            off += float((self.A[n] - self.Z[n].relu()).square().sum())
+            size += float(self.Z[n].square().sum() + self.A[n].square().sum())
+        return math.sqrt(off / max(size, 1e-30))
+
+
+@dataclass(frozen=True)
+class ADMM:
+    """`epochs` iterations over all samples. The loss must be the squared one."""
+
+    epochs: int = 50
+    beta: float = 1.0
+    alpha: float = 1.0
+    ridge: float = 1e-3
+    """Of V and of each W, relative to the mean eigenvalue of what it is added to."""
+    warm_up: int = 10
+    initial: Initial = "auto"
+    initial_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_initial(self.initial)
+        if self.epochs < 1 or self.warm_up < 0:
+            raise ValueError(f"epochs must be at least 1 and warm_up 0, got {self.epochs} and {self.warm_up}")
+        for name in ("beta", "alpha", "ridge", "initial_scale"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+
+    def run(
+        self,
+        problem: Problem,
+        X: Tensor,
+        targets: Tensor,
+        *,
+        start: Weights | None = None,
+        seed: int = 0,
+        watch: Callable[[Epoch, Blocks], None] | None = None,
+    ) -> Training:
+        """`watch` is called after every iteration with its record and the current V and W.
+
+        That V, and the loss in the record, are of the features of the network proper, which the splits only approach;
+        the time for them is not counted.
+        """
+        if not problem.loss.quadratic:
+            raise ValueError(f"loss must be the squared one for ADMM's closed forms, got {problem.loss}")
+        network = problem.network
+        W = start or initial_weights(network, self.initial, seed, self.initial_scale, dtype=X.dtype, device=X.device)
+        W, split = dict(W), Split.start(network, X, W)
+        V = least_squares(split.A[network.depth], targets, self.ridge)
+        epochs: list[Epoch] = []
+        status = Status.FINISHED
+        for number in range(1, self.epochs + 1):
+            clock = time.perf_counter()
+            W, V = self.iterate(problem, split, targets, W, V, multiply=number > self.warm_up)
+            seconds = time.perf_counter() - clock
+            split.gaps.append(split.gap(network, W))
+            features = network.features(X, W)
+            shown = least_squares(features, targets, self.ridge)
+            value = float(problem.loss.rows(targets, features @ shown.T).mean())
+            epochs.append(Epoch(number, value, value, math.nan, seconds, 1.0, 0))
+            blocks = Blocks({}, shown, dict(W))
+            if watch:
+                watch(epochs[-1], blocks)
+            if not math.isfinite(value + split.gaps[-1]):
+                status = Status.NONFINITE
+                break
+        return Training(problem, blocks, status, epochs, split)
+
+    def iterate(
+        self, problem: Problem, split: Split, targets: Tensor, W: Weights, V: Tensor, *, multiply: bool
+    ) -> tuple[Weights, Tensor]:
+        """a and z backwards, then all weights, then the multipliers."""
+        network = problem.network
+        for n in reversed(network.hidden):
+            self.update_outputs(problem, split, targets, W, V, n)
+            inputs = network.pre_activation(n, split.A, W) - split.P[n]
+            split.Z[n] = update_pre_activation(inputs, split.A[n] + split.Q[n], self.beta, self.alpha)
+        for n in network.hidden:
+            W = W | self.update_weights(network, split, W, n)
+        V = least_squares(split.A[network.depth], targets, self.ridge)
+        if multiply:
+            for n in network.hidden:
+                split.P[n] += split.Z[n] - network.pre_activation(n, split.A, W)
+                split.Q[n] += split.A[n] - split.Z[n].relu()
+        return W, V
+
+    def update_outputs(self, problem: Problem, split: Split, targets: Tensor, W: Weights, V: Tensor, n: int) -> None:
+        """Minimise L over a_n: one symmetric system for all samples."""
+        network, A = problem.network, split.A[n]
+        H = self.alpha * torch.eye(A.shape[1], dtype=A.dtype, device=A.device)
+        slope = self.alpha * (split.Z[n].relu() - split.Q[n] - A)
+        if n == network.depth:
+            H += V.T @ V
+            slope += (targets - A @ V.T) @ V
+        for k in network.targets(n):
+            pull = self.beta * (split.Z[k] + split.P[k] - network.pre_activation(k, split.A, W))
+            if network.edges[k, n] == "identity":
+                H.diagonal().add_(self.beta)
+                slope += pull
+            else:
+                H += self.beta * W[k, n].T @ W[k, n]
+                slope += pull @ W[k, n]
+        split.A[n] = A + slope @ torch.cholesky_inverse(torch.linalg.cholesky(H))
+
+    def update_weights(self, network: Network, split: Split, W: Weights, n: int) -> Weights:
+        """Minimise L (and a small ridge) over all matrices of layer n."""
+        sources = network.learned_sources(n)
+        if not sources:
+            return {}
+        fixed = [m for m in network.sources(n) if m not in sources]
+        goal = split.Z[n] + split.P[n]
+        if fixed:
+            goal = goal - network.pre_activation(n, split.A, W, fixed)
+        inputs = torch.cat([split.A[m] for m in sources], dim=1)
+        parts = least_squares(inputs, goal, self.ridge).split([network.width(m) for m in sources], dim=1)
+        return {(n, m): part.contiguous() for m, part in zip(sources, parts, strict=True)}
+
+
+def least_squares(A: Tensor, T: Tensor, ridge: float) -> Tensor:
+    """Minimise over M:  |T - A M'|^2 + ridge mean(diag A'A) |M|^2."""
+    H = A.T @ A
+    H.diagonal().add_(ridge * float(H.diagonal().mean()) + 1e-30)
+    return torch.cholesky_solve(A.T @ T, torch.linalg.cholesky_ex(H)[0]).T.contiguous()
+
+
+def update_pre_activation(inputs: Tensor, outputs: Tensor, beta: float, alpha: float) -> Tensor:
+    """Minimise over z, entry by entry:  beta (z - inputs)^2 + alpha (max(0, z) - outputs)^2.
+
+    Either side of zero holds one parabola; the better of their minima.
+    """
+    above = ((beta * inputs + alpha * outputs) / (beta + alpha)).clamp_(min=0)
+    below = inputs.clamp(max=0)
+    cost_above = beta * (above - inputs).square() + alpha * (above - outputs).square()
+    cost_below = beta * (below - inputs).square() + alpha * outputs.square()
+    return torch.where(cost_above <= cost_below, above, below)

@@ -1,0 +1,157 @@
+"""A hasher: binary codes that are near where samples are alike (Sec. 3.3.2), learned from labels or a similarity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import _fit_context
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, validate_data
+from torch import Tensor
+
+from tikhonet.estimators.base import BCDEstimator, dense
+from tikhonet.estimators.coding import ROUNDS, CodeBlock, train_codes
+from tikhonet.estimators.head import Kind, trained
+from tikhonet.estimators.parameters import POSITIVE, Parameters
+from tikhonet.estimators.rows import Floats, Rows, canonical
+from tikhonet.estimators.scaling import Scaling
+from tikhonet.estimators.supervision import Supervision, from_similarity, from_targets
+from tikhonet.estimators.training import Data, build_problem, build_solver
+from tikhonet.estimators.watching import watching
+from tikhonet.hashing.codes import FEWEST_BITS, MOST_BITS, Codes, n_bytes, pack
+from tikhonet.hashing.quality import CodeReport, report
+from tikhonet.solvers import BlockDescent
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BCDHasher(BCDEstimator):
+    __doc__ = (
+        """Binary codes for Hamming search, from a ReLU network trained by block coordinate descent.
+
+    The bits are the signs of the network's outputs V u_N. The codes that these learn are variables of the objective:
+
+        f(U, V, W, B, G) = Eq. 4 with targets B + alpha/2 (|Y - B G|^2 + ridge |G|^2),    B in {-1, 1},
+
+    with Y the labels. It has no learning rate, and features may come in any units. All rows are trained on: of the
+    parameters below, those of early stopping are not used.
+    """
+        + str(Parameters.__doc__).partition("\n")[2]
+        + """    n_bits : int, default=48
+        The length of the codes, 8 to 512.
+    codes : {"learned", "classes"}, default="learned"
+        The codes of the training rows are a block of the descent, or stay as they start: a codeword for each class,
+        far from all others.
+    supervision : float, default=1.0
+        The network's output at which a learned bit that fits the labels turns the other way.
+    """
+    )
+
+    hidden_layer_sizes: Any = field(default=(256, 256), kw_only=False)
+    n_bits: int = 48
+    codes: str = "learned"
+    supervision: float = 1.0
+
+    report_: CodeReport = field(init=False)
+    """Balance and correlation of the bits, and the number of distinct codes, of the training rows."""
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Parameters._parameter_constraints,
+        "loss": [StrOptions({"squared"})],
+        "n_bits": [Interval(Integral, FEWEST_BITS, MOST_BITS, closed="both")],
+        "codes": [StrOptions({"learned", "classes"})],
+        "supervision": [POSITIVE],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, similarity: Any = None) -> Self:
+        """Learn codes from labels y, or from a `similarity` of the rows of X in its place.
+
+        y holds a class for each row, or an indicator matrix (rows x labels), or real numbers. `similarity` is a
+        symmetric matrix, rows x rows, dense or sparse, positive for pairs that are alike.
+        """
+        X, supervision = self._supervise(X, y, similarity)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        rows = canonical(dense(X), supervision.Y, weight)
+        if not np.ptp(rows.Y, axis=0).any():
+            raise ValueError("y must hold at least 2 classes with positive weight, got 1 class: codes would be equal")
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        warm = self._model if self.warm_start and hasattr(self, "_model") else None
+        scaling = warm.scaling if warm else Scaling.fit(rows.X, rows.weight)
+        rows = self._scaled(rows, scaling)
+        self._start = replace(supervision, Y=rows.Y).starting_map(rows.weight, self.n_bits, seed)
+        network = self._network(rows.X.shape[1])
+        start = warm.W if warm and warm.network == network else None
+        self._learn_codes(rows, scaling, seed, start)
+        return self
+
+    def _supervise(self, X: Any, y: Any, similarity: Any) -> tuple[Any, Supervision]:
+        """X checked, and what there is to learn from."""
+        name = type(self).__name__
+        if similarity is None:
+            if y is None:
+                raise ValueError(f"{name} requires y to be passed, but the target y is None; or pass similarity")
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True)
+            return X, from_targets(y)[0]
+        if y is not None:
+            raise ValueError(
+                f"{name} learns from y or from similarity, got both: y of {len(y)} rows and a similarity of shape "
+                f"{np.shape(similarity)}; leave out one"
+            )
+        if self.codes == "classes":
+            raise ValueError(f'codes="classes" needs labels y, got a similarity; use codes="learned" with {name}')
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        return X, from_similarity(similarity, X.shape[0], self.n_bits)
+
+    def _learn_codes(self, rows: Rows, scaling: Scaling, seed: int, start: Any) -> None:
+        problem = build_problem(self, self._network(rows.X.shape[1]), float(rows.weight.sum()))
+        data = Data(*self._tensors(rows))
+        Y = torch.from_numpy(rows.Y / np.sqrt(np.mean(np.square(rows.Y).sum(1)))).to(data.X.device, torch.float64)
+        block = CodeBlock(data.targets, Y, data.weight, self.supervision)
+        solver = build_solver(self, len(rows))
+        total = solver.max_iter if isinstance(solver, BlockDescent) else solver.epochs
+        rounds = ROUNDS if self.codes == "learned" else 1
+        with watching(self.callbacks, self.verbose, total) as watch:
+            found = train_codes(self, problem, data, block, rounds=rounds, seed=seed, start=start, watch=watch)
+        self._warn(found, watch.asked)
+        self._finish(found, scaling, rows, 0.0)
+        self.report_ = report(pack(self._model.head(self._model.scaled_features(rows.X, self.device))), self.n_bits)
+
+    def transform(self, X: Any) -> Codes:
+        """Packed codes, a row of ceil(n_bits / 8) bytes each (`np.packbits`); the bits after n_bits are zero."""
+        return pack(self.decision_function(X))
+
+    def decision_function(self, X: Any) -> Floats:
+        """The network's outputs, whose signs are the bits: rows x n_bits."""
+        data = self._check_inputs(X)
+        return self._model.scores(data, self.device)
+
+    @property
+    def _n_features_out(self) -> int:
+        return n_bytes(self.n_bits)
+
+    def _encode(self, Y: Floats) -> Tensor:
+        """The codes to start with."""
+        directions, threshold = self._start
+        return torch.from_numpy(np.where(Y @ directions - threshold > 0, 1.0, -1.0))
+
+    def _head(self, V: Floats) -> Kind:
+        return trained(V)
+
+    def _fitted(self) -> dict[str, Any]:
+        return {"report": self.report_.to_dict()}
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        self.report_ = CodeReport(**fitted["report"])
+        if len(self._model.head.coef) != self.n_bits:
+            raise ValueError(f"there are {len(self._model.head.coef)} outputs for {self.n_bits} bits")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
