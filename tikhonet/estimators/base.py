@@ -16,7 +16,7 @@ from tikhonet.estimators.rows import Floats
 from tikhonet.estimators.training import build_problem
 from tikhonet.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
 from tikhonet.inference import Predictor
-from tikhonet.network import BIAS, Edge
+from tikhonet.network import Edge
 from tikhonet.solvers.sparsity import measure_sparsity
 from tikhonet.storage import ModelFormatError
 

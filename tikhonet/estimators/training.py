@@ -66,7 +66,7 @@ def build_problem(parameters: Parameters, network: Network, rows: float) -> Prob
         lift=parameters._lift(),
         gamma=parameters._gamma(),
         W_set=Everything() if constraint is None else constraint,
-        # Without a ridge the features carry the labels almost free of charge; 0.02 a row did best on a split of the digits.
+        # Without a ridge the features carry the labels almost free of charge; 0.02 a row did best on the digits.
         ridge_V=0.02 * rows if parameters.solver == "proximal" else 0.0,
     )
 
