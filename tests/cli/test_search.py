@@ -101,6 +101,12 @@ def test_a_small_database_is_given_whole_where_no_k_is_asked_for(run, files, tmp
     assert len(rows_of(run("search", "small.npy", "queries.npy").out)) == 3 * 4
 
 
+def test_queries_with_more_bits_than_the_database_are_refused(mistake, files, tmp_path):
+    HammingIndex(20).add(pack(files[0])).save(tmp_path / "saved.index")
+    np.save(tmp_path / "queries.npy", np.full((2, 3), 255, np.uint8))
+    assert "queries.npy must end in zeros after bit 20" in mistake("search", "saved.index", "queries.npy", code=1)
+
+
 def test_what_an_approximate_index_misses_is_left_out(run, tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "base.npy", rng.integers(0, 256, (60, 8), dtype=np.uint8))

@@ -79,8 +79,10 @@ def test_neither_batches_nor_repetition_nor_the_kind_of_array_change_a_descripto
     images = random_images(7, colours=True)
     expected = gist(images)
     np.testing.assert_array_equal(gist(images), expected)
+    images.flags.writeable = False
+    np.testing.assert_array_equal(gist(images), expected)
     np.testing.assert_allclose(gist(images, batch=2), expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(gist(torch.tensor(images)), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gist(torch.tensor(images.copy())), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(gist(images / np.float32(255)), expected, rtol=1e-4, atol=1e-5)
 
 

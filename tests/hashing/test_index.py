@@ -290,5 +290,8 @@ def test_no_queries_give_no_answers(kind):
 
 def test_codes_of_any_layout_are_taken():
     index = make("flat")
+    fixed = index.codes[:6].copy()
+    fixed.flags.writeable = False
+    np.testing.assert_array_equal(HammingIndex(32).add(fixed).search(fixed, 1)[0], 0)
     queries = np.asfortranarray(index.codes[:6])[::2]
     np.testing.assert_array_equal(index.search(queries, 4), index.search(queries.copy(order="C"), 4))

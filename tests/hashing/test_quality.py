@@ -4,11 +4,11 @@ from scipy.linalg import hadamard
 
 from tikhonet.hashing import quality
 from tikhonet.hashing.codes import pack
-from tikhonet.hashing.quality import report
+from tikhonet.hashing.quality import code_report
 
 
 def test_the_columns_of_a_hadamard_matrix_are_balanced_and_uncorrelated():
-    found = report(pack(hadamard(32)[:, 1:]), 31)
+    found = code_report(pack(hadamard(32)[:, 1:]), 31)
     assert (found.balance, found.least_balance, found.constant_bits) == (1, 1, 0)
     assert found.correlation == pytest.approx(0, abs=1e-12)
     assert found.distinct == 32
@@ -18,7 +18,7 @@ def test_figures_are_those_of_numpy(monkeypatch):
     monkeypatch.setattr(quality, "CHUNK", 17)
     rng = np.random.default_rng(0)
     bits = rng.random((100, 12)) < rng.random(12)
-    found = report(pack(bits), 12)
+    found = code_report(pack(bits), 12)
     correlation = np.abs(np.corrcoef(bits.T))[~np.eye(12, dtype=bool)]
     assert found.correlation == pytest.approx(correlation.mean())
     assert found.balance == pytest.approx(np.mean(1 - np.abs(2 * bits.mean(0) - 1)))
@@ -28,18 +28,18 @@ def test_figures_are_those_of_numpy(monkeypatch):
 def test_a_constant_bit_has_no_balance_and_no_correlation():
     bits = np.tile([[True, False]], (6, 4))
     bits[::2, 0] = False
-    found = report(pack(bits), 8)
+    found = code_report(pack(bits), 8)
     assert (found.constant_bits, found.least_balance, found.correlation, found.distinct) == (7, 0, 0, 2)
     assert found.balance == pytest.approx(1 / 8)
 
 
 def test_equal_bits_have_correlation_one():
     bits = np.repeat([[True], [False], [True]], 8, axis=1)
-    assert report(pack(bits), 8).correlation == pytest.approx(1)
+    assert code_report(pack(bits), 8).correlation == pytest.approx(1)
 
 
 def test_the_text_and_the_dict_say_the_same():
-    found = report(pack(hadamard(8)), 8)
+    found = code_report(pack(hadamard(8)), 8)
     assert str(found).startswith("8 codes of 8 bits, 8 distinct\n")
     assert "1 constant" in str(found)
     assert found.to_dict()["constant_bits"] == 1
@@ -47,4 +47,4 @@ def test_the_text_and_the_dict_say_the_same():
 
 def test_no_codes_are_refused():
     with pytest.raises(ValueError, match="at least one code"):
-        report(np.zeros((0, 2), np.uint8), 16)
+        code_report(np.zeros((0, 2), np.uint8), 16)

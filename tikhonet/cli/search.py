@@ -17,7 +17,7 @@ from tikhonet.cli.predictions import Arrays, check_kind, csv_text, save
 from tikhonet.cli.printing import facts, show
 from tikhonet.cli.progress import bar
 from tikhonet.hashing import HammingIndex
-from tikhonet.hashing.codes import n_bytes
+from tikhonet.hashing.codes import check_codes, n_bytes
 from tikhonet.hashing.index import KINDS
 from tikhonet.storage import ModelFormatError
 
@@ -114,6 +114,7 @@ def check_lengths(database: Path, held: HammingIndex, asked: CodeFile) -> None:
             f"{asked.path} holds codes of {asked.n_bits} bits, and {database} of {held.n_bits}; "
             "make both with the same hash"
         )
+    check_codes(asked.codes, held.n_bits, str(asked.path))
 
 
 def nearest(held: HammingIndex, asked: CodeFile, k: int) -> Arrays:

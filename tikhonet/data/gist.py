@@ -40,11 +40,16 @@ def gist(images: Any, *, batch: int = BATCH, device: str | torch.device = "cpu")
     images  square, n x size x size or n x 3 x size x size (red, green, blue), size a multiple of 4: bytes, or
             floating-point numbers from 0 to 1. A row is ordered by scale (finest first), orientation, block.
     """
-    values = images if isinstance(images, Tensor) else torch.from_numpy(np.ascontiguousarray(images))
+    values = images if isinstance(images, Tensor) else torch.from_numpy(np.require(images, requirements=["C", "W"]))
     size = check_images(values)
     if batch < 1:
         raise ValueError(f"batch must be at least 1, got {batch}")
-    return np.concatenate([describe(brightness(part.to(device)), size).cpu().numpy() for part in values.split(batch)])
+    # Made once: results allocated among the temporaries of each batch would keep their memory from being used again.
+    found = np.empty((len(values), LENGTH), np.float32)
+    for start in range(0, len(values), batch):
+        part = values[start : start + batch].to(device)
+        found[start : start + batch] = describe(brightness(part), size).cpu().numpy()
+    return found
 
 
 def check_images(images: Tensor) -> int:

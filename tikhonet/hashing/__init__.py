@@ -3,7 +3,7 @@
 from tikhonet.hashing.codes import hamming, pack, signs, unpack
 from tikhonet.hashing.index import HammingIndex
 from tikhonet.hashing.measures import Curve, Retrieval, evaluate
-from tikhonet.hashing.quality import CodeReport, report
+from tikhonet.hashing.quality import CodeReport, code_report
 from tikhonet.hashing.ties import Tied
 
 __all__ = [
@@ -12,10 +12,10 @@ __all__ = [
     "HammingIndex",
     "Retrieval",
     "Tied",
+    "code_report",
     "evaluate",
     "hamming",
     "pack",
-    "report",
     "signs",
     "unpack",
 ]

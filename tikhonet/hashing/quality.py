@@ -40,7 +40,7 @@ class CodeReport:
         )
 
 
-def report(codes: Codes, n_bits: int) -> CodeReport:
+def code_report(codes: Codes, n_bits: int) -> CodeReport:
     """Balance, correlation and number of distinct codes."""
     check_codes(codes, n_bits)
     if not len(codes):

@@ -60,6 +60,9 @@ def test_the_seed_fixes_the_codes(method, digits):
     X = digits[0].X[:300]
     first, again = (method(24).fit(X, seed=5).codes(X) for _ in range(2))
     np.testing.assert_array_equal(first, again)
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    np.testing.assert_array_equal(method(24).fit(fixed, seed=5).codes(fixed), first)
     np.testing.assert_array_equal(method(24).fit(torch.tensor(X), seed=5).codes(torch.tensor(X)), first)
 
 

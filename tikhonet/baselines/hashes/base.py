@@ -48,7 +48,7 @@ class Hash(ABC):
 
 def as_rows(X: Any) -> Tensor:
     """X as a float32 matrix; tensors stay on their device."""
-    rows = torch.as_tensor(X, dtype=torch.float32)
+    rows = X.float() if isinstance(X, Tensor) else torch.from_numpy(np.require(X, np.float32, ["C", "W"]))
     if rows.ndim != 2 or not len(rows):
         raise ValueError(f"X must be a matrix with one sample a row, got shape {tuple(rows.shape)}")
     if not rows.isfinite().all():
