@@ -71,7 +71,7 @@ def test_the_table_holds_the_points_of_the_figure(report, summary):
 
 def test_the_curves_run_from_dense_to_sparse_and_the_papers_point_is_beside_them(summary):
     figure = frontier(summary)
-    assert [curve.label for curve in figure.curves][0] == "Budget (this library)"
+    assert figure.curves[0].label == "Budget (ours)"
     for curve in figure.curves:
         densities = [row.density for row in curve.rows]
         assert densities == sorted(densities, reverse=True)
