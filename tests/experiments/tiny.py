@@ -1,6 +1,6 @@
 """An experiment that takes a second: a few digits, two SGD solvers, three iterations."""
 
-from tikhonet.experiments import Images, Size, digits
+from tikhonet.experiments import Images, Size, digits, sparse
 
 TINY = Size(
     "tiny",
@@ -9,6 +9,17 @@ TINY = Size(
     stochastic={"epochs": 2, "batch_size": 50},
     epochs=2,
     rates={"SGD": (0.01, 32), "Adam": (1e-3, 32)},
+    threads=1,
+)
+
+TINY_SPARSE = sparse.Size(
+    "tiny",
+    shares=(10.0, 2.42),
+    dense={"epochs": 2, "batch_size": 50},
+    sparse={"epochs": 3, "batch_size": 30},
+    ball={"epochs": 2, "batch_size": 50},
+    adam={"rate": 1e-3, "batch_size": 32, "epochs": 3},
+    certified=80,
     threads=1,
 )
 

@@ -135,7 +135,7 @@ def test_a_sparse_network_still_learns(digits):
 
 
 def test_one_weight_in_all_is_a_budget_too(digits):
-    training = train(digits, Budget(1e-9), epochs=4)
+    training = train(digits, Budget(1e-9, "network"), epochs=4)
     assert nonzeros(training.blocks.W) == 1
     assert bool(training.blocks.V.isfinite().all())
 

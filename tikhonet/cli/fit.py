@@ -49,7 +49,7 @@ def fit(
     constraint: options.Constraint = None,
     radius: options.Radius = 1.0,
     sparsity: options.Sparsity = None,
-    sparsity_over: options.SparsityOver = "network",
+    sparsity_over: options.SparsityOver = "layer",
     head: options.Head = None,
     solver: options.Solver = "stochastic",
     loss: options.Loss = "squared",

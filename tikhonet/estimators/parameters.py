@@ -70,7 +70,7 @@ class Parameters(BaseEstimator):
     sparsity : float, default=None
         The share of weights that may be nonzero, rounded down; 0.02 keeps 2%. Biases and the head are not counted. For
         `solver="stochastic"` only. The l1 ball alone gives as many zeros as it happens to give.
-    sparsity_over : {"row", "layer", "network", "units"}, default="network"
+    sparsity_over : {"row", "layer", "network", "units"}, default="layer"
         Whether every row, every layer or the whole network keeps that share, or every layer that share of its units.
     max_iter : "auto" or int, default="auto"
         Epochs of the stochastic solver, iterations of the others; "auto" gives small data more epochs.
@@ -116,7 +116,7 @@ class Parameters(BaseEstimator):
     constraint: Any = None
     radius: float = 1.0
     sparsity: float | None = None
-    sparsity_over: str = "network"
+    sparsity_over: str = "layer"
     max_iter: Any = "auto"
     tol: float = 1e-4
     batch_size: Any = "auto"

@@ -25,7 +25,7 @@ from tikhonet.objective import Problem
 from tikhonet.sets import RowL1Ball
 from tikhonet.solvers import Budget, Stochastic
 
-GRADUAL = {"begin": 0.1, "end": 0.7}
+GRADUAL: dict[str, Any] = {"begin": 0.1, "end": 0.7}
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Size:
 QUICK = Size(
     "quick",
     shares=(20.0, 10.0, 5.0, 2.42),
-    dense={"epochs": 20, "batch_size": 100, "change": 0.6},
-    sparse={"epochs": 20, "batch_size": 100, "change": 1.5},
-    ball={"epochs": 20, "batch_size": 100, "change": 0.6},
-    adam={"rate": 5e-3, "batch_size": 32, "epochs": 20, "drop_inputs": 0.1, "drop_features": 0.2},
+    dense={"epochs": 15, "batch_size": 100, "change": 0.6},
+    sparse={"epochs": 15, "batch_size": 100, "change": 1.5},
+    ball={"epochs": 15, "batch_size": 100, "change": 0.6},
+    adam={"rate": 5e-3, "batch_size": 32, "epochs": 15, "drop_inputs": 0.1, "drop_features": 0.2},
     threads=1,
 )
 

@@ -37,10 +37,10 @@ class Frontier:
 
 
 WAYS = (
-    ("Budget (this library)", "stochastic", ("dense",), "budget-"),
+    ("Budget (ours)", "stochastic", ("dense",), "budget-"),
     ("l1 ball alone", "proximal", ("ball",), None),
-    ("Adam, pruned gradually", "sgd", ("adam",), "gradual-"),
-    ("Adam, pruned at once", "reference", ("adam",), "one-shot-"),
+    ("Adam, gradually", "sgd", ("adam",), "gradual-"),
+    ("Adam, at once", "reference", ("adam",), "one-shot-"),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure as Canvas
 
@@ -27,18 +28,22 @@ def draw_frontier(figure: Frontier) -> Drawing:
     marks = []
     for curve, end in zip(figure.curves, ends, strict=True):
         points = [(x(row.density), y(row.error)) for row in curve.rows]
-        if len(points) > 1:
-            parts.append(shape("path", path(points), "line", curve.family))
+        kind = "line" + " sparse" * (curve.family == "reference")
+        parts += [shape("path", path(points), kind, curve.family)] if len(points) > 1 else []
         for row, (a, b) in zip(curve.rows, points, strict=True):
             parts.append(shape("path", path([(a, y(min(row.errors))), (a, y(max(row.errors)))]), "range", curve.family))
             parts.append(circle(a, b, 3.4, "mean" + " hollow" * (not row.sparse), row))
-        parts.append(shape("path", path([points[-1], (right + 6, end), (right + 10, end)]), "leader", curve.family))
-        parts.append(text(right + 13, end + 4, curve.label, f"label f-{curve.family}"))
+        if len(points) > 1:
+            leader = path([points[-1], (right + 6, end), (right + 10, end)])
+            parts.append(shape("path", leader, "leader", curve.family))
+            parts.append(text(right + 13, end + 4, curve.label, f"label f-{curve.family}"))
+        else:
+            parts.append(text(points[0][0], points[0][1] - 9, curve.label, f"label middle f-{curve.family}"))
         marks.append([(*place(point), tip(row)) for row, point in zip(curve.rows, points, strict=True)])
     for a, b in paper:
         spot = x(a), y(b)
         parts.append(shape("path", cross(*spot), "line", "printed"))
-        parts.append(text(spot[0] - 9, spot[1] + 4, "the paper's BCD-S", "label end f-printed"))
+        parts.append(text(spot[0] + 4, spot[1] - 9, "the paper's BCD-S", "label end f-printed"))
         marks.append(
             [(*place(spot), f"The paper's BCD-S\n{a:g}% nonzeros, {b:.2f}%: as far above dense as it reports")]
         )
@@ -63,7 +68,13 @@ def save_frontier(figure: Frontier, folder: Path) -> list[Path]:
         low = [row.error - min(row.errors) for row in curve.rows]
         high = [max(row.errors) - row.error for row in curve.rows]
         errors = [row.error for row in curve.rows]
-        ax.errorbar(densities, errors, [low, high], fmt="o-", color=colour, ms=4, lw=1.4, capsize=2, label=curve.label)
+        style: dict[str, Any] = {
+            "fmt": "o--" if curve.family == "reference" else "o-",
+            "ms": 4,
+            "lw": 1.4,
+            "capsize": 2,
+        }
+        ax.errorbar(densities, errors, [low, high], color=colour, label=curve.label, **style)
     if figure.paper:
         ax.plot(*[[value] for value in figure.paper], "x", color=COLOURS["printed"], ms=7, label="the paper's BCD-S")
     ax.set(xlabel=figure.x_label, ylabel=figure.y_label, xscale="log")

@@ -9,12 +9,14 @@ from tikhonet.report import pictures
 from tikhonet.report.frontier import Frontier, findings, frontier
 from tikhonet.report.frontier_drawing import draw_frontier, save_frontier
 from tikhonet.report.rendering import Report, inline, render
-from tikhonet.report.summary import Row, Summary
+from tikhonet.report.summary import ORDER, Row, Summary
 from tikhonet.report.tables import Table, certificate_table, save_tables, setting_table, summary_table, trial_table
 
 
 def write_frontier(folder: Path, summary: Summary, command: str | None) -> Report:
     """`report.html`, `figures/` and `tables/` in the folder, from these records."""
+    rows = sorted(summary.rows.values(), key=lambda row: (ORDER.index(row.family), -row.density))
+    summary = Summary({row.name: row for row in rows})
     figure, judged = frontier(summary), findings(summary)
     written = save_frontier(figure, folder / "figures")
     tables: dict[str, Table] = {

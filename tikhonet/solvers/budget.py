@@ -37,7 +37,7 @@ class Budget:
     """
 
     share: float
-    over: Over = "network"
+    over: Over = "layer"
     frozen: float = 0.6
 
     def __post_init__(self) -> None:
