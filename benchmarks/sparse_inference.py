@@ -131,7 +131,7 @@ def main(folder: str, samples: int, nonzero: float) -> None:
         scores = predictors[name](X_test)
         wrong, other = (int((scores.argmax(1) != labels).sum()) for labels in (y_test, reference.argmax(1)))
         print(
-            f"{name}: flash {exported.flash:,} bytes, RAM {exported.ram:,}, test error {100 * wrong / len(y_test):.2f}%, "
+            f"{name}: flash {exported.flash:,} bytes, RAM {exported.ram:,}, error {100 * wrong / len(y_test):.2f}%, "
             f"other labels than dense torch {other}, largest difference {np.abs(scores - reference).max():.1e}"
         )
 

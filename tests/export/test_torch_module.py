@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import nn
 
+from tests.export import models
 from tests.strategies import networks, normal, seeds
 from tikhonet import BIAS, Network
-from tikhonet.export import to_torch
+from tikhonet.export import forward_module, to_torch, torch_program
 
 
 def random_parts(network, seed, classes=3, dtype=torch.float64):
@@ -160,3 +161,47 @@ def test_a_single_column_is_not_broadcast():
     W, V, vectors = random_parts(NET, 0)
     with pytest.raises(ValueError, match=r"x must have 4 columns, got shape \(6, 1\)"):
         to_torch(NET, W, V, **vectors)(X[:, :1])
+
+
+@given(network=networks(), seed=seeds, nonzero=st.sampled_from([0.0, 0.2, 1.0]))
+def test_sparse_modules_give_the_same_scores(network, seed, nonzero):
+    forward = models.random_forward(network, seed, nonzero=nonzero)
+    rows = models.rows(forward, 7, seed)
+    for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
+        scores = forward_module(forward, sparse=True).to(dtype)(torch.from_numpy(rows).to(dtype))
+        assert models.largest_error(scores.detach().double().numpy(), models.oracle(forward, rows)) <= tolerance
+
+
+@pytest.mark.parametrize("kind", models.KINDS)
+def test_fitted_models_give_the_same_dense_and_sparse(kind):
+    model, rows = models.fitted(kind)
+    for sparse in (False, True):
+        scores = model.to_torch(sparse=sparse)(torch.from_numpy(rows)).detach().numpy()
+        assert models.largest_error(scores, models.expected_scores(model, rows)) <= 1e-9
+
+
+def test_matrices_are_kept_sparse_where_that_is_smaller():
+    forward = models.random_forward(Network.chain([60, 50, 40]), nonzero=0.1)
+    module = forward_module(forward, sparse=True).float()
+    kinds = {name: tensor.layout for name, tensor in module.state_dict().items() if name.endswith("weight")}
+    assert kinds["1.edges.1_0.weight"] == kinds["1.edges.2_1.weight"] == torch.sparse_csr
+    assert kinds["1.head.weight"] == torch.strided
+    assert module[1].edges["1_0"].weight.values().numel() == int(forward.W[1, 0].count_nonzero())
+
+
+def test_a_sparse_module_takes_single_rows_and_blocks():
+    forward = models.random_forward(Network.chain([60, 50]), nonzero=0.1)
+    module, rows = forward_module(forward, sparse=True), torch.from_numpy(models.rows(forward, 6)).double()
+    whole = module(rows)
+    torch.testing.assert_close(module(rows[3]), whole[3])
+    torch.testing.assert_close(module(rows.reshape(2, 3, 60)), whole.reshape(2, 3, 3))
+
+
+def test_the_program_runs_with_torch_alone_for_any_number_of_rows(tmp_path):
+    forward = models.random_forward(NET)
+    (tmp_path / "net.pt2").write_bytes(torch_program(forward))
+    program = torch.export.load(tmp_path / "net.pt2").module()
+    rows = models.rows(forward, 33)
+    scores = program(torch.from_numpy(rows)).numpy()
+    assert scores.dtype == "float32"
+    assert models.largest_error(scores, models.oracle(forward, rows)) <= 1e-5

@@ -123,13 +123,12 @@ class CSRModel:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model that `save` wrote; `ModelFormatError` for any other file."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                return cls(**_parts(dict(file)))
-        except FileNotFoundError:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
-            raise ModelFormatError(f"{path} is not a whole CSR model: {error}; export it again") from None
+        with Path(path).open("rb") as raw:
+            try:
+                with np.load(raw, allow_pickle=False) as file:
+                    return cls(**_parts(dict(file)))
+            except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
+                raise ModelFormatError(f"{path} is not a whole CSR model: {error}; export it again") from None
 
 
 def to_csr(forward: Forward, dtype: str = "float32") -> CSRModel:

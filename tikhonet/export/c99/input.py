@@ -15,6 +15,7 @@ from tikhonet.export.forward import Floats, Forward, single
 
 Single = NDArray[np.float32]
 EQUAL = 1e-6
+"""Bounds that differ less than this are one; a shift may be off by this share of the spread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ def read_input(forward: Forward) -> Input:
         raise ValueError("low and high must equal shift where they are the same: a constant feature is zero")
     shift = single("shift", forward.shift)
     rest = single("shift", forward.shift - shift.astype(np.float64))
-    exact = not (np.abs(rest) * inverse > EQUAL / 10).any()
+    exact = not (np.abs(rest) * inverse > EQUAL).any()
     low, high = (bound((limit - forward.shift) / forward.scale, moving) for limit in (forward.low, forward.high))
     return Input(shift, single("1 / scale", inverse), low, high, None if exact else rest)
 
