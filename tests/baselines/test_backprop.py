@@ -4,6 +4,7 @@ from sklearn.datasets import load_digits
 
 from tikhonet import Fenchel, Network, Problem
 from tikhonet.baselines import SOLVERS, Backprop
+from tikhonet.initialisations import initial_weights
 
 RATES = {"SGD": 0.03, "Nesterov": 0.03, "AdaGrad": 0.02, "AdaDelta": 1.0, "RMSProp": 1e-3, "Adam": 3e-3}
 
@@ -56,7 +57,19 @@ def test_it_starts_from_the_weights_given_and_leaves_them_alone(digits):
     assert torch.equal(start[1, 0], kept)
 
 
-@pytest.mark.parametrize("settings", [{"solver": "Adamax"}, {"rate": 0.0}, {"schedule": "linear"}])
+@pytest.mark.parametrize("initial", ["gaussian", "looks-linear"])
+def test_it_starts_from_the_initialisation_named(digits, initial):
+    X, y = digits
+    problem = Problem(Network.chain([64] + [20] * 5))
+    training = Backprop("SGD", 1e-12, epochs=1, initial=initial, initial_scale=1.0).run(
+        problem, X, problem.loss.encode(y), seed=3
+    )
+    expected = initial_weights(problem.network, initial, 3)
+    for edge, matrix in training.blocks.W.items():
+        torch.testing.assert_close(matrix, expected[edge])
+
+
+@pytest.mark.parametrize("settings", [{"solver": "Adamax"}, {"rate": 0.0}, {"schedule": "linear"}, {"initial": "he"}])
 def test_bad_settings_are_refused(settings):
     with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
         Backprop(**settings)

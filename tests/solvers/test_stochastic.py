@@ -21,7 +21,8 @@ from tikhonet import (
     certify,
 )
 from tikhonet.solvers.batches import ArrayBatches
-from tikhonet.solvers.minibatch import forward, targets_sweep
+from tikhonet.solvers.minibatch import FullGram, forward, targets_sweep
+from tikhonet.solvers.steps import DEEP, USUAL
 
 
 @pytest.fixture(scope="module")
@@ -270,6 +271,8 @@ def test_polishing_ends_at_a_certified_stationary_point():
         ({"drop_inputs": -0.1}, r"drop_inputs must lie in \[0, 1\)"),
         ({"change": 0.0}, "change must be positive"),
         ({"damping_W": math.inf}, "damping_W must be positive"),
+        ({"initial": "he"}, "initial must be one of"),
+        ({"metric": "none"}, "metric must be 'leading', 'full' or None"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
@@ -315,3 +318,53 @@ def test_the_average_is_what_an_interrupted_run_gives_and_vanishes_at_the_end(di
     assert not torch.equal(half.blocks.W[1, 0], half.state.W[1, 0])
     assert torch.equal(whole.blocks.W[1, 0], whole.state.W[1, 0])
     assert same(whole, plain)
+
+
+DEEP64 = Network.chain([64] + [40] * 24, bias=True)
+
+
+def test_a_deep_plain_network_trains_with_the_same_call(digits):
+    X, y, X_test, y_test = digits
+    problem = Problem(DEEP64, lift=Fenchel())
+    training = Stochastic(epochs=15, batch_size=200).run(problem, X, problem.loss.encode(y))
+    assert training.epochs[-1].loss < 0.3 * training.epochs[0].loss
+    assert error(problem, training, X_test, y_test) < 0.08
+
+
+def test_deep_and_plain_decides_what_is_not_given():
+    assert Stochastic().preset(DEEP64) == DEEP
+    assert Stochastic().preset(SMALL64) == Stochastic().preset(Network.paper(8)) == USUAL
+    mine = Stochastic(change=0.2, metric="leading", drop_inputs=0.3).preset(DEEP64)
+    assert (mine.change, mine.metric, mine.drop_inputs) == (0.2, "leading", 0.3)
+    assert (mine.momentum, mine.drop_features) == (DEEP.momentum, DEEP.drop_features)
+
+
+def test_a_deep_run_resumed_equals_an_uninterrupted_one(digits):
+    X, y, _, _ = digits
+    problem, solver = Problem(DEEP64, lift=Fenchel()), Stochastic(epochs=3, batch_size=400)
+    whole = solver.run(problem, X, problem.loss.encode(y))
+    part = solver.run(problem, X, problem.loss.encode(y), watch=lambda epoch: epoch.number == 2)
+    assert same(whole, solver.run(problem, X, problem.loss.encode(y), resume=part.state))
+
+
+@given(seeds)
+@settings(max_examples=10)
+def test_the_full_metric_is_the_damped_inverse_gram_matrix(seed):
+    """Over two updates that forget by half, on weighted rows."""
+    generator = torch.Generator().manual_seed(seed)
+    A, B, R = (torch.randn(size, 5, generator=generator, dtype=torch.float64) for size in (9, 7, 3))
+    weight = torch.rand(7, 1, generator=generator, dtype=torch.float64)
+    gram = FullGram.empty(5, 0.3, A)
+    gram.update(A, A, 9.0, 0.5)
+    gram.update(B, B * weight, float(weight.sum()), 0.5)
+    G = ((A.T @ A / 2 + (B * weight).T @ B) / (4.5 + float(weight.sum()))).numpy()
+    damping = 0.3 * np.mean(np.diag(G))
+    expected = R.numpy() @ np.linalg.inv(G + damping * np.eye(5)) * damping
+    np.testing.assert_allclose(gram.precondition(R).numpy(), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_inputs_that_are_all_zero_leave_the_full_metric_finite():
+    zero = torch.zeros(4, 3)
+    gram = FullGram.empty(3, 0.1, zero)
+    gram.update(zero, zero, 4.0, 0.9)
+    assert bool(gram.precondition(torch.ones(2, 3)).isfinite().all())

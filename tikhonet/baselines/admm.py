@@ -1,6 +1,6 @@
 """Training by ADMM: every layer split in two, with multipliers. Our own implementation of this class of methods.
 
-    minimise  sum_i loss(y_i, V a_{i,N}) + ridge/2 |V|^2    subject to  z_n = sum over m of W_{n,m} a_m,  a_n = max(0, z_n)
+    minimise  sum_i loss(y_i, V a_{i,N})    subject to  z_n = sum over m of W_{n,m} a_m,  a_n = max(0, z_n)
 
 with scaled multipliers p_n and q_n of the two constraints and penalties `beta` and `alpha`:
 

@@ -92,7 +92,7 @@ def train_codes(
     watch: Callable[[Any], bool] = lambda record: False,
 ) -> Trained:
     """Train the network towards the codes in rounds, updating them in between."""
-    solver = build_solver(parameters, len(data))
+    solver = build_solver(parameters, len(data), problem.network)
     with threads(parameters.n_jobs):
         if isinstance(solver, Stochastic):
             trained = stochastic_rounds(solver, problem, data, block, min(rounds, solver.epochs), seed, start, watch)

@@ -111,7 +111,7 @@ class BCDHasher(BCDEstimator):
         data = Data(*self._tensors(rows))
         Y = torch.from_numpy(rows.Y / np.sqrt(np.mean(np.square(rows.Y).sum(1)))).to(data.X.device, torch.float64)
         block = CodeBlock(data.targets, Y, data.weight, self.supervision)
-        solver = build_solver(self, len(rows))
+        solver = build_solver(self, len(rows), problem.network)
         total = solver.max_iter if isinstance(solver, BlockDescent) else solver.epochs
         rounds = ROUNDS if self.codes == "learned" else 1
         with watching(self.callbacks, self.verbose, total) as watch:

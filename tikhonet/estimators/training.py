@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tikhonet.certificates import Certificate, Check, certify, check_sparsity
 from tikhonet.estimators.parameters import Parameters
+from tikhonet.initialisations import deep_and_plain
 from tikhonet.network import Network, Weights
 from tikhonet.objective import Blocks, Problem, Stationarity
 from tikhonet.schedules import Power, Proximal
@@ -27,6 +28,8 @@ STEPS = 150
 EPOCHS = 10
 CHANGE = 0.6
 """The relative change of a layer's pre-activations by the first step, whatever the size of the batches."""
+CHANGE_DEEP = 0.1
+"""The same for deep plain networks."""
 HOLD_OUT_FROM = 100
 """Fewer rows are all trained on: what could be held out of them would tell nothing."""
 
@@ -71,7 +74,8 @@ def build_problem(parameters: Parameters, network: Network, rows: float) -> Prob
     )
 
 
-def build_solver(parameters: Parameters, rows: int) -> Stochastic | BlockDescent:
+def build_solver(parameters: Parameters, rows: int, network: Network | None = None) -> Stochastic | BlockDescent:
+    """The solver that the parameters name, for so many rows; without a network, for a shallow one."""
     budget = parameters._budget()
     chosen = None if parameters.max_iter == "auto" else int(parameters.max_iter)
     if parameters.solver == "proximal":
@@ -81,11 +85,12 @@ def build_solver(parameters: Parameters, rows: int) -> Stochastic | BlockDescent
     if parameters.solver == "alg1":
         return BlockDescent(Power(2), chosen or 100, parameters.tol, check_every=5)
     batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
-    drop = dropout_of(parameters)
+    deep = network is not None and deep_and_plain(network)
+    drop = (None, None) if deep and isinstance(parameters.dropout, str) else dropout_of(parameters)
     size = rows / max(1, round(rows / batch))
     return Stochastic(
         # `Stochastic` takes shorter steps for batches below 1000 rows; small data have no time for that.
-        change=CHANGE / min(1.5, math.sqrt(size / 1000)),
+        change=(CHANGE_DEEP if deep else CHANGE) / min(1.5, math.sqrt(size / 1000)),
         initial=parameters.initial,
         epochs=chosen or default_epochs(rows, batch),
         batch_size=batch,
@@ -126,7 +131,7 @@ def train(
     watch: Watch | None = None,
 ) -> Trained:
     """Run the solver, from the weights and classifier in `start` or the state of an earlier run, if any."""
-    solver = build_solver(parameters, len(data))
+    solver = build_solver(parameters, len(data), problem.network)
     with threads(parameters.n_jobs):
         if isinstance(solver, BlockDescent):
             blocks = None

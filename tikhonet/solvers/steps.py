@@ -8,14 +8,14 @@ and later ones are shorter, and when the running loss has risen far above its be
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from tikhonet.initialisations import Initial, check_initial, deep_and_plain, initial_weights
-from tikhonet.network import BIAS, Weights
+from tikhonet.network import BIAS, Network, Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.solvers.batches import Batch
 from tikhonet.solvers.budget import Budget, Support, bring_into
@@ -39,49 +39,70 @@ LONG = 180.0
 """Steps of 1000 rows from which on a run counts as long."""
 
 
+@dataclass(frozen=True)
+class Preset:
+    """The constants that depend on how deep the network is."""
+
+    change: float
+    momentum: float
+    metric: Literal["leading", "full"]
+    damping_W: float
+    drop_inputs: float
+    drop_features: float
+
+
+USUAL = Preset(0.3, 0.95, "leading", 10.0, 0.1, 0.2)
+DEEP = Preset(0.06, 0.8, "full", 0.1, 0.0, 0.0)
+"""For deep plain networks, where noise of dropout passes through all layers and small eigenvalues matter."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The constants of a step.
+    """The constants of a step; None is what suits the network, `DEEP` for deep plain ones and `USUAL` for others.
 
     They hold for batches of 1000 rows and are converted for others, so that a setting means the same per sample.
     `change`: relative change of a layer's pre-activations per step, at the start of a run that is not long.
     `damping_U`, `damping_W`, `ridge_V`: of the three blocks, relative to the mean eigenvalue of each. `memory`: of
     the running statistics. `averaging`: of V and W over the steps, falling to none at the end of a run.
     `drop_inputs`, `drop_features`: shares of the inputs and of the last hidden layer that are set to zero at random
-    in training, as a regulariser. `budget`: how many weights may be nonzero, if not all. `initial`: where random
-    weights come from (`initialisations.py`). `metric`: that of the W-step, by the `rank` "leading" eigenpairs of the
-    inputs' Gram matrix with `damping_W`, or by the "full" matrix with `damping_full`; "auto" is "full" for deep plain
-    networks.
+    in training, as a regulariser. `metric`: that of the W-step, by the `rank` "leading" eigenpairs of the inputs'
+    Gram matrix or by the "full" matrix. `initial`: where random weights come from (`initialisations.py`). `budget`: how
+    many weights may be nonzero, if not all.
     """
 
-    change: float = 0.3
-    momentum: float = 0.95
+    change: float | None = None
+    momentum: float | None = None
     damping_U: float = 30.0
-    damping_W: float = 10.0
+    damping_W: float | None = None
     ridge_V: float = 0.1
     memory: float = 0.94
     averaging: float = 0.98
     rank: int = 64
-    initial_scale: float = 0.5
-    drop_inputs: float = 0.1
-    drop_features: float = 0.2
     budget: Budget | None = None
     initial: Initial = "auto"
-    metric: Literal["auto", "leading", "full"] = "auto"
-    damping_full: float = 0.1
+    initial_scale: float = 0.5
+    metric: Literal["leading", "full"] | None = None
+    drop_inputs: float | None = None
+    drop_features: float | None = None
 
     def __post_init__(self) -> None:
+        check_initial(self.initial)
         if self.rank < 1:
             raise ValueError(f"rank must be at least 1, got {self.rank}")
-        check_initial(self.initial)
-        if self.metric not in ("auto", "leading", "full"):
-            raise ValueError(f"metric must be 'auto', 'leading' or 'full', got {self.metric!r}")
+        if self.metric not in ("leading", "full", None):
+            raise ValueError(f"metric must be 'leading', 'full' or None, got {self.metric!r}")
         for name in ("momentum", "memory", "averaging", "drop_inputs", "drop_features"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
-        for name in ("change", "damping_U", "damping_W", "damping_full", "ridge_V", "initial_scale"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+            if (value := getattr(self, name)) is not None and not 0 <= value < 1:
+                raise ValueError(f"{name} must lie in [0, 1), got {value}")
+        for name in ("change", "damping_U", "damping_W", "ridge_V", "initial_scale"):
+            if (value := getattr(self, name)) is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {value}")
+
+    def preset(self, network: Network) -> Preset:
+        """What is given here, and for the rest what suits the network."""
+        given = {part.name: getattr(self, part.name) for part in fields(Preset)}
+        given = {name: value for name, value in given.items() if value is not None}
+        return replace(DEEP if deep_and_plain(network) else USUAL, **given)
 
 
 @dataclass
@@ -152,10 +173,11 @@ class Steps:
         rows = len(first.X)
         self.size = rows / 1000
         network = problem.network
+        self.preset = preset = recipe.preset(network)
         # The masks are drawn before the state, so that a resumed run has the same ones.
         self.dropout = {
             layer: Dropout(p, rows * network.width(layer), self.generator, first.X)
-            for layer, p in ((0, recipe.drop_inputs), (network.depth, recipe.drop_features))
+            for layer, p in ((0, preset.drop_inputs), (network.depth, preset.drop_features))
             if p > 0 and network.width(layer) > 1
         }
         self.state = resume.copy() if resume else self.begin(first, start, seed)
@@ -190,10 +212,9 @@ class Steps:
         return TrainingState(W, average, layers, classifier, scale, self.generator.get_state())
 
     def empty_gram(self, width: int, like: Tensor) -> Gram | FullGram:
-        recipe = self.recipe
-        if recipe.metric == "full" or (recipe.metric == "auto" and deep_and_plain(self.problem.network)):
-            return FullGram.empty(width, recipe.damping_full, like)
-        return Gram.empty(width, recipe.rank, recipe.damping_W, self.generator, like)
+        if self.preset.metric == "full":
+            return FullGram.empty(width, self.preset.damping_W, like)
+        return Gram.empty(width, self.recipe.rank, self.preset.damping_W, self.generator, like)
 
     def even_out(self, X: Tensor, W: Weights) -> Weights:
         """Scale random weights so that signals neither vanish nor grow with depth.
@@ -217,7 +238,7 @@ class Steps:
         X, targets, weight = batch.X / state.scale, batch.targets, batch.weight
         rows = float(len(X)) if weight is None else float(weight.sum())
         size = self.size
-        beta, momentum = recipe.memory**size, recipe.momentum**size
+        beta, momentum = recipe.memory**size, self.preset.momentum**size
         masks = {m: drop(len(X), problem.network.width(m), self.generator) for m, drop in self.dropout.items()}
         here = forward(problem, X, state.W, masks)
         features = here.A[problem.network.depth]
@@ -231,7 +252,7 @@ class Steps:
         depth = min(1.0, (3 / problem.network.depth) ** 0.5)
         # Relative changes add up over the steps too, like a random walk: long runs take shorter ones.
         length = min(1.0, (LONG / (self.total * size)) ** 0.5)
-        rate = state.trust * recipe.change * min(1.5, size**0.5) * depth * length * (1 - 0.98 * done)
+        rate = state.trust * self.preset.change * min(1.5, size**0.5) * depth * length * (1 - 0.98 * done)
         old, new = state.W, dict(state.W)
         for n, layer in state.layers.items():
             residual = grad_Z[n] if weight is None else grad_Z[n] * weight[:, None]

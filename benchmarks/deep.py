@@ -1,0 +1,146 @@
+"""Sec. 3.3.2: a plain 48 x 256 network on MNIST, test error by epoch and training seconds, by all trainers.
+
+Ours with its defaults, back-propagation from each of our initialisations, and ADMM; error of the network's own linear
+outputs. `--tune` first tries every rival's settings on the last sixth of the training images. Runs go solver by
+solver within a seed; each finished one is a line of `results/deep/mnist-<samples>.jsonl` and is not done again, so the
+whole can be done in pieces. `--untimed` is for a machine that is shared: errors are kept, seconds are not.
+
+Usage: python benchmarks/deep.py [--data DIR] [--samples N] [--depth 48] [--tune] [--untimed] [--seeds 0,1,2]
+       [--solvers BCD,Adam/looks-linear,Adam/he,SGD/looks-linear,ADMM] [--epochs BCD=3,ADMM=20] [--goals 2.2,1.8]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from mnist_data import load
+from time_to_error import lines, mean, save, seconds_to
+
+from tikhonet import Blocks, Fenchel, Network, Problem, Stochastic
+from tikhonet.baselines import ADMM, Backprop
+
+HE = {"initial": "gaussian", "initial_scale": 2**0.5}
+LOOKS_LINEAR = {"initial": "looks-linear", "initial_scale": 1.0}
+TRIALS: dict[str, list[dict]] = {
+    "Adam/looks-linear": [{"rate": rate} for rate in (1e-4, 3e-4, 3e-5, 1e-3)],
+    "Adam/he": [{"rate": rate} for rate in (1e-4, 3e-4, 3e-5, 1e-3)],
+    "SGD/looks-linear": [{"rate": rate} for rate in (3e-3, 1e-2, 1e-3, 3e-2)],
+    "ADMM": [{"beta": 1.0, "alpha": 1.0}, {"beta": 0.1, "alpha": 0.1}, {"beta": 10.0, "alpha": 10.0}, {"warm_up": 100}],
+}
+"""What each rival may be set to; the first is used before any tuning."""
+EPOCHS = {"BCD": 3, "ADMM": 20}
+USUAL_EPOCHS = 10
+
+
+def run(solver: str, settings: dict, epochs: int, seed: int, problem: Problem, data, test) -> dict:
+    """One run with its curve: (epoch, training seconds so far, test error in percent)."""
+    X, y = data
+    targets = problem.loss.encode(y, 10)
+    curve, seconds = [], 0.0
+
+    def measure(number: int, spent: float, blocks: Blocks) -> None:
+        nonlocal seconds
+        seconds += spent
+        curve.append((number, round(seconds, 2), round(error(problem, blocks, test), 2)))
+
+    if solver == "BCD":
+        state = None
+        for number in range(1, epochs + 1):  # one epoch a time, so that measuring is not on the clock
+            part = Stochastic(epochs=epochs, **settings).run(
+                problem, X, targets, seed=seed, resume=state, watch=lambda epoch: True
+            )
+            state = part.state
+            measure(number, part.epochs[-1].seconds, part.blocks)
+    else:
+        trainer = rival(solver, epochs, settings)
+        trainer(problem, X, targets, seed=seed, watch=lambda epoch, now: measure(epoch.number, epoch.seconds, now))
+    return {"solver": solver, "settings": settings, "epochs": epochs, "seed": seed, "curve": curve}
+
+
+def rival(solver: str, epochs: int, settings: dict) -> Callable:
+    if solver == "ADMM":
+        return ADMM(epochs, **settings).run
+    name, _, start = solver.partition("/")
+    return Backprop(name, epochs=epochs, **(HE if start == "he" else LOOKS_LINEAR), **settings).run
+
+
+def error(problem: Problem, blocks: Blocks, test) -> float:
+    X, y = test
+    wrong = (problem.network.features(X, blocks.W) @ blocks.V.T).argmax(1) != y
+    return 100 * float(wrong.double().mean())
+
+
+def tune(solvers: list[str], epochs: dict[str, int], problem: Problem, data, store: Path) -> None:
+    X, y = data
+    held = max(1, len(X) // 6)
+    split = (X[:-held], y[:-held]), (X[-held:], y[-held:])
+    for solver in solvers:
+        for trial, settings in enumerate(TRIALS.get(solver, [])):
+            done = {(line["solver"], line["trial"]) for line in lines(store) if "trial" in line}
+            if (solver, trial) not in done:
+                record = run(solver, settings, epochs.get(solver, USUAL_EPOCHS), 0, problem, *split)
+                save(store, record | {"trial": trial})
+                print(f"{solver:17} trial {trial}: {record['curve'][-1][2]:.2f}%  {settings}", flush=True)
+
+
+def chosen(solver: str, store: Path) -> dict:
+    """The settings with the lowest held-out error; the usual ones before any tuning."""
+    if solver not in TRIALS:
+        return {}
+    trials = [line for line in lines(store) if line["solver"] == solver and "trial" in line]
+    return min(trials, key=lambda line: line["curve"][-1][2])["settings"] if trials else TRIALS[solver][0]
+
+
+def report(store: Path, goals: tuple[float, ...]) -> None:
+    """Errors by solver and length of run, and where runs were timed the seconds to each goal."""
+    runs = [line for line in lines(store) if "trial" not in line]
+    for solver, epochs in sorted({(line["solver"], line["epochs"]) for line in runs}):
+        mine = [line for line in runs if (line["solver"], line["epochs"]) == (solver, epochs)]
+        errors = [line["curve"][-1][2] for line in mine]
+        text = f"{solver:17} {epochs:3} epochs: {mean(errors):.2f}%  {errors}"
+        timed = [line["curve"] for line in mine if line["timed"]]
+        for goal in goals if timed else ():
+            text += f", {goal}% in {mean([seconds_to(curve, goal) for curve in timed]):.1f} s"
+        print(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default=os.environ.get("TIKHONET_DATA", "data"))
+    parser.add_argument("--samples", type=int, default=60000)
+    parser.add_argument("--depth", type=int, default=48)
+    parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--untimed", action="store_true", help="the machine is shared: keep errors, not seconds")
+    parser.add_argument("--solvers", default=",".join(["BCD", *TRIALS]))
+    parser.add_argument("--epochs", default="", help="for instance BCD=3,ADMM=20")
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--goals", default="2.2,1.8", help="errors in percent to give the time to")
+    options = parser.parse_args()
+    depth = "" if options.depth == 48 else f"-{options.depth}"
+    store = Path("results", "deep", f"mnist-{options.samples}{depth}.jsonl")
+    problem = Problem(Network.chain([784] + [256] * options.depth), lift=Fenchel())
+    data = tuple(part[: options.samples] for part in load(options.data, "mnist", "train"))
+    solvers = options.solvers.split(",") if options.solvers else []
+    given = (pair.split("=") for pair in options.epochs.split(",") if pair)
+    epochs = EPOCHS | {name: int(number) for name, number in given}
+    if options.tune:
+        tune(solvers, epochs, problem, data, store)
+        return
+    test = load(options.data, "mnist", "t10k")
+    for seed in map(int, options.seeds.split(",")):
+        for solver in solvers:
+            key = (solver, epochs.get(solver, USUAL_EPOCHS), seed)
+            before = [line for line in lines(store) if "trial" not in line and (line["timed"] or options.untimed)]
+            if any(key == (line["solver"], line["epochs"], line["seed"]) for line in before):
+                continue
+            record = run(solver, chosen(solver, store), *key[1:], problem, data, test)
+            save(store, record | {"timed": not options.untimed})
+            print(solver, "seed", seed, record["curve"], flush=True)
+    report(store, tuple(map(float, options.goals.split(","))))
+
+
+if __name__ == "__main__":
+    main()
