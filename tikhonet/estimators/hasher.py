@@ -24,7 +24,7 @@ from tikhonet.estimators.supervision import Supervision, from_similarity, from_t
 from tikhonet.estimators.training import Data, build_problem, build_solver
 from tikhonet.estimators.watching import watching
 from tikhonet.hashing.codes import FEWEST_BITS, MOST_BITS, Codes, n_bytes, pack
-from tikhonet.hashing.quality import CodeReport, report
+from tikhonet.hashing.quality import CodeReport, code_report
 from tikhonet.solvers import BlockDescent
 
 
@@ -118,7 +118,9 @@ class BCDHasher(BCDEstimator):
             found = train_codes(self, problem, data, block, rounds=rounds, seed=seed, start=start, watch=watch)
         self._warn(found, watch.asked)
         self._finish(found, scaling, rows, 0.0)
-        self.report_ = report(pack(self._model.head(self._model.scaled_features(rows.X, self.device))), self.n_bits)
+        self.report_ = code_report(
+            pack(self._model.head(self._model.scaled_features(rows.X, self.device))), self.n_bits
+        )
 
     def transform(self, X: Any) -> Codes:
         """Packed codes, a row of ceil(n_bits / 8) bytes each (`np.packbits`); the bits after n_bits are zero."""

@@ -41,7 +41,7 @@ LONG = 180.0
 
 @dataclass(frozen=True)
 class Preset:
-    """The constants that depend on how deep the network is."""
+    """The constants that depend on how deep the network and how long the run is."""
 
     change: float
     momentum: float
@@ -52,13 +52,15 @@ class Preset:
 
 
 USUAL = Preset(0.3, 0.95, "leading", 10.0, 0.1, 0.2)
+LASTING = replace(USUAL, drop_inputs=0.2)
+"""For long runs, which would fit the training rows too well otherwise."""
 DEEP = Preset(0.06, 0.8, "full", 0.1, 0.0, 0.0)
 """For deep plain networks, where noise of dropout passes through all layers and small eigenvalues matter."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The constants of a step; None is what suits the network, `DEEP` for deep plain ones and `USUAL` for others.
+    """The constants of a step; None is what suits the network and the run (`DEEP`, `LASTING`, `USUAL`).
 
     They hold for batches of 1000 rows and are converted for others, so that a setting means the same per sample.
     `change`: relative change of a layer's pre-activations per step, at the start of a run that is not long.
@@ -98,11 +100,11 @@ class Recipe:
             if (value := getattr(self, name)) is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {value}")
 
-    def preset(self, network: Network) -> Preset:
-        """What is given here, and for the rest what suits the network."""
+    def preset(self, network: Network, long: bool) -> Preset:
+        """What is given here, and for the rest what suits the network and the length of the run."""
         given = {part.name: getattr(self, part.name) for part in fields(Preset)}
         given = {name: value for name, value in given.items() if value is not None}
-        return replace(DEEP if deep_and_plain(network) else USUAL, **given)
+        return replace(DEEP if deep_and_plain(network) else LASTING if long else USUAL, **given)
 
 
 @dataclass
@@ -173,7 +175,7 @@ class Steps:
         rows = len(first.X)
         self.size = rows / 1000
         network = problem.network
-        self.preset = preset = recipe.preset(network)
+        self.preset = preset = recipe.preset(network, total * self.size > LONG)
         # The masks are drawn before the state, so that a resumed run has the same ones.
         self.dropout = {
             layer: Dropout(p, rows * network.width(layer), self.generator, first.X)
