@@ -22,7 +22,7 @@ from tikhonet import (
 )
 from tikhonet.solvers.batches import ArrayBatches
 from tikhonet.solvers.minibatch import FullGram, forward, targets_sweep
-from tikhonet.solvers.steps import DEEP, USUAL
+from tikhonet.solvers.steps import DEEP, LASTING, LONG, USUAL
 
 
 @pytest.fixture(scope="module")
@@ -331,12 +331,26 @@ def test_a_deep_plain_network_trains_with_the_same_call(digits):
     assert error(problem, training, X_test, y_test) < 0.08
 
 
-def test_deep_and_plain_decides_what_is_not_given():
-    assert Stochastic().preset(DEEP64) == DEEP
-    assert Stochastic().preset(SMALL64) == Stochastic().preset(Network.paper(8)) == USUAL
-    mine = Stochastic(change=0.2, metric="leading", drop_inputs=0.3).preset(DEEP64)
+def test_depth_and_length_decide_what_is_not_given():
+    assert Stochastic().preset(DEEP64, False) == Stochastic().preset(DEEP64, True) == DEEP
+    assert Stochastic().preset(SMALL64, False) == Stochastic().preset(Network.paper(8), False) == USUAL
+    assert Stochastic().preset(SMALL64, True) == LASTING
+    mine = Stochastic(change=0.2, metric="leading", drop_inputs=0.3).preset(DEEP64, False)
     assert (mine.change, mine.metric, mine.drop_inputs) == (0.2, "leading", 0.3)
     assert (mine.momentum, mine.drop_features) == (DEEP.momentum, DEEP.drop_features)
+
+
+def test_a_long_run_drops_more_of_its_inputs(digits):
+    X, y, _, _ = digits
+    problem = Problem(SMALL64, lift=Fenchel())
+
+    def first_epoch(epochs, **options):
+        run = Stochastic(epochs=epochs, batch_size=500, **options)
+        return run.run(problem, X, problem.loss.encode(y), watch=lambda epoch: True)
+
+    long = 1 + math.ceil(LONG / (len(X) / 1000))
+    assert same(first_epoch(long), first_epoch(long, drop_inputs=LASTING.drop_inputs))
+    assert same(first_epoch(2), first_epoch(2, drop_inputs=USUAL.drop_inputs))
 
 
 def test_a_deep_run_resumed_equals_an_uninterrupted_one(digits):
