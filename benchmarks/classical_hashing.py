@@ -1,7 +1,8 @@
 """The classical hashing methods on MNIST (pixels) or CIFAR-10 (GIST-like descriptors): mAP with its bounds.
 
-Queries are test images, the database is all training images, of which the first --train are trained on (0: all).
-Usage: python benchmarks/classical_hashing.py [--set cifar10] [--train 5000] [--queries 1000] [--data DIR]
+Queries are test images. The database is the first --database training images, the first --train of them are trained on
+(0: all).
+Usage: python benchmarks/classical_hashing.py [--set cifar10] [--train 5000] [--database 0] [--queries 1000]
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--set", default="cifar10", choices=["cifar10", "mnist", "fashion-mnist"])
     parser.add_argument("--train", type=int, default=5000)
+    parser.add_argument("--database", type=int, default=0)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--bits", default="16,32,64")
     parser.add_argument("--data")
     settings = parser.parse_args()
     train, test = (load(settings.set, split, settings.data) for split in ("train", "test"))
     start = time.process_time()
-    X, queries = rows_of(train), rows_of(test, settings.queries)
+    X, queries = rows_of(train, settings.database or None), rows_of(test, settings.queries)
     print(f"{describe()}; {settings.set}: {X.shape[1]} numbers an image, in {time.process_time() - start:.0f} s of CPU")
-    labels, used = test.y[: len(queries)], slice(settings.train or None)
+    y, labels, used = train.y[: len(X)], test.y[: len(queries)], slice(settings.train or None)
     for n_bits in map(int, settings.bits.split(",")):
         methods = [RandomProjections(n_bits), PrincipalComponents(n_bits), ITQ(n_bits), DiscreteHash(n_bits)]
         for method in (*methods, ClassifierHash(n_bits, BCDClassifier(random_state=0))):
             start = time.process_time()
-            method.fit(X[used], train.y[used], seed=0)
+            method.fit(X[used], y[used], seed=0)
             seconds = time.process_time() - start
-            found = evaluate(method.codes(queries), labels, method.codes(X), train.y)
+            found = evaluate(method.codes(queries), labels, method.codes(X), y)
             ball = f"within 2: {found.precision_within:.3f}, {100 * found.empty_balls:.0f}% empty"
             name = type(method).__name__
             print(f"{n_bits:3} bits {name:20} {found.mean_average_precision}; {ball}; {seconds:.1f} s", flush=True)

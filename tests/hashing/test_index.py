@@ -147,7 +147,7 @@ def test_a_loaded_index_answers_like_the_saved_one(kind, tmp_path):
 
 
 def test_settings_can_be_changed_on_loading(tmp_path):
-    make("ivf", lists=10, probes=1).save(tmp_path / "index")
+    make("ivf", lists=np.int64(10), probes=1).save(tmp_path / "index")
     exact = make("numpy")
     queries = random_codes(9, 32, 1)
     assert ball(HammingIndex.load(tmp_path / "index", probes=10), queries, 9) == ball(exact, queries, 9)

@@ -45,7 +45,8 @@ class HammingIndex:
                 raise ValueError(f"settings of kind={kind!r} must be among: {allowed}; got {name!r}")
             if not is_whole(value):
                 raise ValueError(f"{name} must be a whole number, got {value!r}")
-        self.n_bits, self.kind, self.settings = n_bits, kind, settings
+        self.n_bits, self.kind = int(n_bits), kind
+        self.settings = {name: int(value) for name, value in settings.items()}
         self.codes: Codes = np.zeros((0, n_bytes(n_bits)), np.uint8)
         self.ids: Ids = np.zeros(0, np.int64)
         self.centres: Codes | None = None
@@ -131,7 +132,7 @@ class HammingIndex:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write codes, ids and settings into one file with a SHA-256, whole or not at all."""
-        header: dict[str, Any] = {"content": CONTENT, "n_bits": int(self.n_bits), "kind": self.kind}
+        header: dict[str, Any] = {"content": CONTENT, "n_bits": self.n_bits, "kind": self.kind}
         tensors = {"codes": torch.from_numpy(self.codes), "ids": torch.from_numpy(self.ids)}
         if self.centres is not None:
             tensors["centres"] = torch.from_numpy(self.centres)
