@@ -2,7 +2,7 @@
 
 All of them predict the same images in turn, one image at a time, on one thread; the figure is the median of the ratio
 dense torch / each. Then batches, and flash, RAM and test error of the C models in float32 and int8.
-Usage: python benchmarks/sparse_inference.py [--data DIR] [--samples 10000] [--nonzero 0.02]
+Usage: python benchmarks/sparse_inference.py [--data DIR] [--samples 10000] [--nonzero 0.02 | --model FILE]
 """
 
 from __future__ import annotations
@@ -91,18 +91,21 @@ def error(predict: Predict, X: np.ndarray, y: np.ndarray) -> float:
     return 100 * float((predict(X).argmax(1) != y).mean())
 
 
-def main(folder: str, samples: int, nonzero: float) -> None:
-    torch.set_num_threads(1)
-    X, y = (part.numpy() for part in mnist_data.load(folder, "mnist", "train"))
-    X_test, y_test = (part.numpy() for part in mnist_data.load(folder, "mnist", "t10k"))
-    X, y = X[:samples], y[:samples]
+def train(folder: str, samples: int, nonzero: float) -> BCDClassifier:
+    """The paper's network, pruned and refitted."""
+    X, y = (part.numpy()[:samples] for part in mnist_data.load(folder, "mnist", "train"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dense = BCDClassifier(network=Network.paper(784), head="svm", random_state=0, n_jobs=1).fit(X, y)
-    model = pruned(dense, X, y, nonzero)
-    print(f"{describe()}; {len(X):,} training images, nonzeros {100 * (1 - model.sparsity_):.2f}%")
-    print(f"test error %: dense {error(dense.predictor('dense'), X_test, y_test):.2f}, pruned and refitted", end=" ")
-    print(f"{error(model.predictor('dense'), X_test, y_test):.2f}")
+    return pruned(dense, X, y, nonzero)
+
+
+def main(folder: str, samples: int, nonzero: float, saved: str | None) -> None:
+    torch.set_num_threads(1)
+    X_test, y_test = (part.numpy() for part in mnist_data.load(folder, "mnist", "t10k"))
+    model = BCDClassifier.load(saved) if saved else train(folder, samples, nonzero)
+    print(f"{describe()}; nonzeros {100 * (1 - model.sparsity_):.2f}%", end=", ")
+    print(f"test error {error(model.predictor('dense'), X_test, y_test):.2f}%")
 
     c = {"C99, float32": model.to_c("net"), "C99, int8": model.to_c("net", int8=True)}
     predictors = {
@@ -141,5 +144,6 @@ if __name__ == "__main__":
     parser.add_argument("--data", default=os.environ.get("TIKHONET_DATA", "data"))
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--nonzero", type=float, default=0.02)
+    parser.add_argument("--model", help="a saved classifier of MNIST, instead of training one")
     options = parser.parse_args()
-    main(options.data, options.samples, options.nonzero)
+    main(options.data, options.samples, options.nonzero, options.model)
