@@ -52,7 +52,8 @@ QUICK = Size(
     threads=1,
 )
 """Chosen by the mAP of 32 bits with 300 of the digits' training images as queries, among eight settings of the hasher
-(batch size, epochs, dropout), six of Adam (rate, batch size) and six of ADMM (penalties, warm-up), which keeps its own."""
+(batch size, epochs, dropout), six of Adam (rate, batch size) and six of ADMM (penalties, warm-up), which keeps its
+own."""
 
 FULL = Size(
     "full",
@@ -62,7 +63,7 @@ FULL = Size(
     adam={"rate": 1e-4, "batch_size": 128, "epochs": 10},
     admm={"epochs": 50},
 )
-"""Adam's rate is the one that trains a 48 x 256 network best from the looks-linear start; ADMM keeps its own penalties."""
+"""Adam starts looks-linear as the others do, with a rate that trains 48 layers; ADMM keeps its own penalties."""
 
 
 def methods(size: Size, network: Network, epochs: int | None = None) -> dict[str, HashMethod]:
