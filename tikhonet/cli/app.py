@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import tikhonet
-from tikhonet.cli import bench, certify, data, evaluate, export, fit, info, predict, reproduce, search, size
+from tikhonet.cli import bench, certify, data, evaluate, export, fit, hash_rows, info, predict, reproduce, search, size
 from tikhonet.cli.errors import DEBUG, Failure, explain, one_line_warnings, print_traceback, tell
 
 
@@ -59,8 +59,8 @@ def top(
     """Options that come before a subcommand."""
 
 
-def register(command: Callable[..., None], example: str) -> None:
-    app.command(epilog=f"Example:\n\n{example}")(command)
+def register(command: Callable[..., None], example: str, name: str | None = None) -> None:
+    app.command(name, epilog=f"Example:\n\n{example}")(command)
 
 
 register(data.data, data.EXAMPLE)
@@ -70,6 +70,7 @@ register(evaluate.evaluate, evaluate.EXAMPLE)
 register(certify.certify, certify.EXAMPLE)
 register(export.export, export.EXAMPLE)
 register(size.size, size.EXAMPLE)
+register(hash_rows.hash_rows, hash_rows.EXAMPLE, "hash")
 register(search.search, search.EXAMPLE)
 register(reproduce.reproduce, reproduce.EXAMPLE)
 register(bench.bench, bench.EXAMPLE)

@@ -19,6 +19,7 @@ from tikhonet.storage import ModelFormatError
 DEBUG = "TIKHONET_DEBUG"
 OPTIONS = {
     "hidden_layer_sizes": "--hidden",
+    "n_bits": "--bits",
     "random_state": "--seed",
     "n_jobs": "--threads",
     "n_iter_no_change": "--patience",

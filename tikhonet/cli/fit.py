@@ -63,6 +63,8 @@ def fit(
     validation_fraction: options.ValidationFraction = 0.15,
     patience: options.Patience = 20,
     class_weight: options.ClassWeight = None,
+    bits: options.Bits = None,
+    codes: options.Codes = None,
     seed: Seed = 0,
     threads: Threads = None,
     device: options.Device = "cpu",
@@ -102,9 +104,9 @@ def fit(
     rows = source.read("train", task)
     y = labels(rows, source)
     task = task or infer_task(y, source)
-    estimator = build(task, parameters, head, class_weight)
+    estimator = build(task, parameters, {"head": head, "class_weight": class_weight, "n_bits": bits, "codes": codes})
     seconds = train(estimator, rows.X, y)
-    measures = measure(estimator, rows.X, y)
+    measures = estimator.report_.to_dict() if task == "hash" else measure(estimator, rows.X, y)
     if has_names(rows):
         estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     save_or_rescue(estimator.save, output)
@@ -161,17 +163,33 @@ def infer_task(y: NDArray[Any], source: Source) -> str:
     return "classification"
 
 
-def build(task: str, parameters: dict[str, Any], head: str | None, class_weight: str | None) -> Any:
-    from tikhonet.estimators import BCDClassifier, BCDRegressor
+OWN = {
+    "classification": ("head", "class_weight"),
+    "regression": ("head",),
+    "hash": ("n_bits", "codes"),
+}
+"""Parameters that not all estimators have."""
 
-    if task == "classification":
-        return BCDClassifier(**parameters, head=head or "logistic", class_weight=class_weight)
+
+def build(task: str, parameters: dict[str, Any], own: dict[str, Any]) -> Any:
+    """The estimator of a task; `own` are parameters of some estimators only, None where not given."""
+    from tikhonet.estimators import BCDClassifier, BCDHasher, BCDRegressor
+
+    given = {name: value for name, value in own.items() if value is not None}
+    for name in given:
+        if name not in OWN[task]:
+            tasks = " and ".join(known for known, names in OWN.items() if name in names)
+            option = "--bits" if name == "n_bits" else f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"is for {tasks}, not for {task}", param_hint=option)
+    match task:
+        case "classification":
+            return BCDClassifier(**parameters, **{"head": "logistic"} | given)
+        case "hash":
+            check_name(parameters["loss"], ("squared",), "--loss")
+            return BCDHasher(**parameters, **given)
     check_name(parameters["loss"], options.REGRESSOR_LOSSES, "--loss")
-    if head is not None:
-        check_name(head, options.REGRESSOR_HEADS, "--head")
-    if class_weight is not None:
-        raise typer.BadParameter("is for classification", param_hint="--class-weight")
-    return BCDRegressor(**parameters, head=head or "ridge")
+    check_name(given.get("head", "ridge"), options.REGRESSOR_HEADS, "--head")
+    return BCDRegressor(**parameters, **{"head": "ridge"} | given)
 
 
 def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> float:

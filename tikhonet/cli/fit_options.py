@@ -58,7 +58,9 @@ def number(words: str) -> Any:
     return typer.Option(help=words, metavar="X")
 
 
-Task = Annotated[str | None, choice("What y holds", "classification", "regression", default="by what is in it")]
+Task = Annotated[
+    str | None, choice("What is learned", "classification", "regression", "hash", default="by y: one of the first two")
+]
 Hidden = Annotated[str, typer.Option(help="Widths of the hidden layers.", metavar="N,N,...")]
 Skip = Annotated[bool, typer.Option("--skip", help="Identity edges between layers of one width.")]
 Constraint = Annotated[str | None, choice("The set of each weight matrix", "l1", "l2", "frobenius", "nonnegative")]
@@ -84,6 +86,13 @@ EarlyStopping = Annotated[
 ]
 ValidationFraction = Annotated[float, number("The share held out.")]
 Patience = Annotated[int, count("Epochs without progress before it stops.")]
+Bits = Annotated[
+    int | None, typer.Option(help="The length of codes, 8 to 512, for --task hash.", metavar="N", show_default="48")
+]
+Codes = Annotated[
+    str | None,
+    choice("Codes are learned too, or one word a class; for --task hash", "learned", "classes", default="learned"),
+]
 ClassWeight = Annotated[str | None, choice("Weights of the classes", "balanced")]
 Device = Annotated[str, typer.Option(help="Where torch computes.", callback=check_device, metavar="NAME")]
 Dtype = Annotated[str, choice("The type of the weights", "float32", "float64")]

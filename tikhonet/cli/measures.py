@@ -36,6 +36,11 @@ def number_measures(y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
 
 
 def headline(measures: Measures) -> str:
+    if "n_bits" in measures:
+        return (
+            f"{measures['distinct']:,} distinct codes of {measures['n_bits']} bits, bit balance "
+            f"{measures['balance']:.3f}, correlation between bits {measures['correlation']:.3f}"
+        )
     if "wrong" in measures:
         return f"error {measures['error_percent']:.2f}% ({measures['wrong']} of {measures['rows']:,} wrong)"
     return f"R2 {measures['r2']:.4f}, rms error {measures['rmse']:.4g}, mean absolute error {measures['mae']:.4g}"

@@ -12,7 +12,7 @@ from tikhonet.cli.errors import Failure
 from tikhonet.cli.inputs import Source, aligned
 from tikhonet.data import Table
 
-TASKS = {"BCDClassifier": "classification", "BCDRegressor": "regression", "BCDFeatures": None}
+TASKS = {"BCDClassifier": "classification", "BCDRegressor": "regression", "BCDFeatures": None, "BCDHasher": "hash"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class SavedModel:
     def need_task(self, command: str) -> str:
         if self.task is None:
             raise Failure(f"{self.path} holds features without a head, so it cannot {command}; use predict --features")
+        if self.task == "hash":
+            raise Failure(f"{self.path} makes binary codes, so it cannot {command}; use tikhonet hash, then search")
         return self.task
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,20 +18,26 @@ from tikhonet.cli.names import check_name
 from tikhonet.cli.options import DataHome, Json
 from tikhonet.cli.printing import facts, show, table
 from tikhonet.cli.progress import bar
-from tikhonet.data.dataset import SPLITS
+from tikhonet.data.dataset import SPLITS, Dataset
+from tikhonet.experiments.databases import SETTINGS, read_database
+from tikhonet.experiments.records import HashingRecord, Trial
 
 EXAMPLE = "tikhonet reproduce mnist --quick --output mnist-quick"
 
-EXPERIMENTS = {"mnist": "tikhonet.experiments.mnist", "sparse": "tikhonet.experiments.sparse"}
+EXPERIMENTS = {name: f"tikhonet.experiments.{name}" for name in ("mnist", "sparse", "hashing")}
 """By name, the module with its sizes QUICK and FULL, its `methods` and its `run`; imported when it is asked for."""
-SETS = ("digits", "mnist", "fashion-mnist")
+IMAGES = ("digits", "mnist", "fashion-mnist")
+SETS = {"mnist": IMAGES, "sparse": IMAGES, "hashing": tuple(SETTINGS)}
+"""What each experiment can be run on."""
+HEADINGS = {"error_percent": "test error %", "mean_average_precision": "mAP"}
 
 
 def reproduce(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="mnist: Sec. 3.3.1 and Fig. 3 of the paper; sparse: error against nonzeros.", show_default=False
+            help="mnist: Sec. 3.3.1 and Fig. 3 of the paper; sparse: error against nonzeros; hashing: Sec. 3.3.2.",
+            show_default=False,
         ),
     ],
     full: Annotated[
@@ -42,7 +49,11 @@ def reproduce(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(help=f"The images: {', '.join(SETS)}.", metavar="NAME", show_default="digits, with --full mnist"),
+        typer.Option(
+            help=f"The images: {', '.join(IMAGES)}; for hashing {', '.join(SETTINGS)}.",
+            metavar="NAME",
+            show_default="digits, with --full mnist",
+        ),
     ] = None,
     data_home: DataHome = None,
     solvers: Annotated[
@@ -67,14 +78,17 @@ def reproduce(
     chosen_experiment = import_module(EXPERIMENTS[experiment])
     size = chosen_experiment.FULL if full else chosen_experiment.QUICK
     name = (data or ("mnist" if full else "digits")).lower().replace("_", "-")
-    check_name(name, SETS, "--data")
+    check_name(name, SETS[experiment], "--data")
     folder = output or Path(f"{experiment}-{size.name}")
     check_folder(folder)
     seeds = numbers("--trials", trials, int)
     chosen = solvers.split(",") if solvers else None
+    known = chosen_experiment.methods(size, Network.paper(4))
+    if experiment == "hashing":
+        known |= {method.way: method for method in known.values()}
     for solver in chosen or ():
-        check_name(solver, chosen_experiment.methods(size, Network.paper(4)), "--solvers")
-    images = read_images(name, data_home)
+        check_name(solver, known, "--solvers")
+    images = read_database(name, reader(data_home)) if experiment == "hashing" else read_images(name, data_home)
     with bar(f"reproducing {experiment}", 1.0, forecast=True) as shown:
 
         def watch(report: experiments.Progress) -> None:
@@ -93,9 +107,9 @@ def reproduce(
             ) from None
         shown.pulse("writing the page")
         report = write_report(folder, command=command(experiment, size.name, folder, data, solvers, trials, epochs))
-    results = summary(records)
+    results, kind = summary(records), type(records[0])
     rows: list[tuple[object, ...]] = [
-        (row["title"], figure(row["error_percent"]), figure(row["seconds"])) for row in results.values()
+        (row["title"], figure(row[kind.SCORE], kind), f"{row['seconds']:.2f}") for row in results.values()
     ]
     document = {
         "experiment": experiment,
@@ -108,7 +122,7 @@ def reproduce(
         "results": results,
     }
     human = facts(page=report.page.resolve(), figures=report.page.parent / "figures", trials=len(records))
-    show(document, as_json, table(("solver", "test error %", "training seconds"), rows), human)
+    show(document, as_json, table(("solver", HEADINGS[kind.SCORE], "training seconds"), rows), human)
 
 
 def check_folder(folder: Path) -> None:
@@ -116,6 +130,10 @@ def check_folder(folder: Path) -> None:
         raise typer.BadParameter(f"must be a folder, got the file {folder}; choose another name", param_hint="--output")
     if not folder.parent.is_dir():
         raise typer.BadParameter(f"the folder {folder.parent} does not exist; make it first", param_hint="--output")
+
+
+def reader(data_home: Path | None) -> Callable[[str, str], Dataset]:
+    return lambda name, split: load_set(name, split, data_home)
 
 
 def read_images(name: str, data_home: Path | None) -> Any:
@@ -141,17 +159,18 @@ def command(experiment: str, size: str, folder: Path, data: str | None, *rest: A
     return shlex.join(parts)
 
 
-def summary(records: list[Any]) -> dict[str, dict[str, Any]]:
+def summary(records: Sequence[Trial]) -> dict[str, dict[str, Any]]:
     """Means over the trials of each solver; none where a trial diverged."""
     found: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(record.method for record in records):
         own = [record for record in records if record.method == name]
-        errors = [record.error for record in own]
-        mean = None if None in errors else float(np.mean(errors))
+        scores = [record.score for record in own if record.score is not None]
+        mean = float(np.mean(scores)) if len(scores) == len(own) else None
         seconds = float(np.mean([record.seconds for record in own]))
-        found[name] = {"title": own[0].title, "error_percent": mean, "seconds": seconds, "trials": len(own)}
+        bits = f", {own[0].bits} bits" if isinstance(own[0], HashingRecord) else ""
+        found[name] = {"title": own[0].title + bits, own[0].SCORE: mean, "seconds": seconds, "trials": len(own)}
     return found
 
 
-def figure(value: float | None) -> str:
-    return "diverged" if value is None else f"{value:.2f}"
+def figure(value: float | None, kind: type[Trial]) -> str:
+    return "diverged" if value is None else f"{value:.4f}" if kind is HashingRecord else f"{value:.2f}"

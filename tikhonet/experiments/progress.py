@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tikhonet.experiments.records import Record
+from tikhonet.experiments.records import Trial
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ Report = Callable[[Progress], None]
 class Forecast:
     """Each method takes as long as its last trial did; one that has not been run yet, as long as the mean."""
 
-    def __init__(self, queue: Sequence[str], done: Iterable[Record]) -> None:
+    def __init__(self, queue: Sequence[str], done: Iterable[Trial]) -> None:
         self.queue = list(queue)
         self.known = {record.method: record.wall for record in done}
         self.clock = time.perf_counter()
@@ -42,7 +42,7 @@ class Forecast:
     def begin(self) -> None:
         self.clock = time.perf_counter()
 
-    def end(self, record: Record) -> None:
+    def end(self, record: Trial) -> None:
         self.known[record.method] = record.wall
         self.queue.pop(0)
 

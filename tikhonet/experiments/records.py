@@ -11,11 +11,12 @@ import json
 import math
 import os
 import platform
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from tikhonet.storage import write_atomically
 
 VERSION = 1
+REMEDY = "delete it, and the trial is done again"
 Pictures = dict[str, NDArray[Any]]
 
 
@@ -31,16 +33,15 @@ class RecordError(ValueError):
     """A record is damaged, or belongs to another run than the one that is asked for."""
 
 
-@dataclass(frozen=True)
-class Record:
-    """One trial of one method."""
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What every experiment keeps of one trial of one method."""
 
     experiment: str
     size: str
     method: str
     title: str
     family: str
-    sparse: bool
     trial: int
     seed: int
     data: dict[str, Any]
@@ -49,14 +50,41 @@ class Record:
     """Training images that the method saw."""
     passes: int
     """Iterations or epochs done: each is one pass over those images."""
+    seconds: float
+    """Of training alone."""
+    wall: float
+    """Of the whole trial: training and all that is measured afterwards."""
+    status: str
+    message: str
+    checks: list[dict[str, Any]]
+    versions: dict[str, str]
+    hardware: dict[str, Any]
+
+    SCORE: ClassVar[str]
+    """The name of `score`."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.method}-{self.trial}"
+
+    @property
+    @abstractmethod
+    def score(self) -> float | None:
+        """The figure that says most; None where training diverged."""
+
+    def to_json(self) -> str:
+        return json.dumps({"version": VERSION} | asdict(self), indent=1, allow_nan=False) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Trial):
+    """A trial of Sec. 3.3.1: a network, with a linear SVM refitted on its features."""
+
+    sparse: bool
     objective: list[float | None]
     """Mean over the images, at the start where it is known and after every pass."""
     first_pass: int
     """The pass that `objective` begins with: 0 for the start, 1 where the start is not measured."""
-    seconds: float
-    """Of training alone."""
-    wall: float
-    """Of the whole trial: training, classifier, certificate."""
     error: float | None
     """Test error in percent of the linear SVM refitted on the features; None where training diverged."""
     error_V: float | None
@@ -64,42 +92,64 @@ class Record:
     C: float | None
     nonzero: dict[str, float]
     """Percent of exactly nonzero weights by layer."""
-    status: str
-    message: str
     residual: float | None
     """Norm of the projected gradient of Eq. 4 at the point reached, in float64."""
     start_residual: float | None
-    checks: list[dict[str, Any]]
-    versions: dict[str, str]
-    hardware: dict[str, Any]
+
+    SCORE = "error_percent"
 
     @property
-    def name(self) -> str:
-        return f"{self.method}-{self.trial}"
-
-    def to_json(self) -> str:
-        return json.dumps({"version": VERSION} | asdict(self), indent=1, allow_nan=False) + "\n"
+    def score(self) -> float | None:
+        return self.error
 
 
-def parse_record(path: Path) -> Record:
-    """The record in a file; `RecordError` naming it where there is none."""
-    remedy = "delete it, and the trial is done again"
-    try:
-        content = json.loads(path.read_text())
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"{path} must be a record in JSON, but does not parse ({error}); {remedy}") from None
-    if not isinstance(content, dict) or content.pop("version", None) != VERSION:
-        raise RecordError(f"{path} must be a record of version {VERSION}, and is not; {remedy}")
-    names = {field.name for field in fields(Record)}
+@dataclass(frozen=True, kw_only=True)
+class HashingRecord(Trial):
+    """A trial of Sec. 3.3.2: codes of one length by one way of making them."""
+
+    way: str
+    bits: int
+    loss: list[float | None]
+    """Of every pass over the training images, where the method has one."""
+    retrieval: dict[str, Any]
+    """`Retrieval.to_dict()`; empty where training diverged."""
+    codes: dict[str, Any]
+    """`CodeReport.to_dict()` of the database."""
+
+    SCORE = "mean_average_precision"
+
+    @property
+    def score(self) -> float | None:
+        return self.retrieval["mean_average_precision"]["expected"] if self.retrieval else None
+
+
+Kind = TypeVar("Kind", bound=Trial)
+
+
+def parse_record(path: Path, kind: type[Kind]) -> Kind:
+    """The record of this kind in a file; `RecordError` naming it where there is none."""
+    content, remedy = parse_json(path), REMEDY
+    names = {field.name for field in fields(kind)}
     if set(content) != names:
         wrong = ", ".join(sorted(set(content) ^ names))
         raise RecordError(f"{path} must hold exactly the fields of a record, but differs in {wrong}; {remedy}")
-    for field in fields(Record):
+    for field in fields(kind):
         kinds = KINDS[str(field.type)]
         if not isinstance(content[field.name], kinds) or (isinstance(content[field.name], bool) and bool not in kinds):
             got = type(content[field.name]).__name__
             raise RecordError(f"{path} must hold {field.name} as {field.type}, got {got}; {remedy}")
-    return Record(**content)
+    return kind(**content)
+
+
+def parse_json(path: Path) -> dict[str, Any]:
+    """What a file holds, if it says that it is a record."""
+    try:
+        content = json.loads(path.read_text())
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path} must be a record in JSON, but does not parse ({error}); {REMEDY}") from None
+    if not isinstance(content, dict) or content.pop("version", None) != VERSION:
+        raise RecordError(f"{path} must be a record of version {VERSION}, and is not; {REMEDY}")
+    return content
 
 
 KINDS: dict[str, tuple[type, ...]] = {
@@ -116,15 +166,29 @@ KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-def load_records(folder: str | os.PathLike[str]) -> list[Record]:
+@overload
+def load_records(folder: str | os.PathLike[str]) -> list[Record]: ...
+@overload
+def load_records(folder: str | os.PathLike[str], kind: type[Kind]) -> list[Kind]: ...
+def load_records(folder: str | os.PathLike[str], kind: type[Any] = Record) -> list[Any]:
     """All records of a folder, by name."""
+    return [parse_record(path, kind) for path in record_files(folder)]
+
+
+def experiment_of(folder: str | os.PathLike[str]) -> str:
+    """The experiment that a folder's first record is of."""
+    path = record_files(folder)[0]
+    return str(parse_json(path).get("experiment"))
+
+
+def record_files(folder: str | os.PathLike[str]) -> list[Path]:
     paths = sorted(Path(folder).glob("*.json"))
     if not paths:
         raise RecordError(f"{folder} must be a folder of records (*.json), and holds none; run the experiment first")
-    return [parse_record(path) for path in paths]
+    return paths
 
 
-def load_pictures(folder: str | os.PathLike[str], record: Record) -> Pictures:
+def load_pictures(folder: str | os.PathLike[str], record: Trial) -> Pictures:
     path = Path(folder, f"{record.name}.npz")
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -136,7 +200,7 @@ def load_pictures(folder: str | os.PathLike[str], record: Record) -> Pictures:
         ) from None
 
 
-def save_record(folder: Path, record: Record, pictures: Mapping[str, NDArray[Any]]) -> None:
+def save_record(folder: Path, record: Trial, pictures: Mapping[str, NDArray[Any]]) -> None:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **pictures)  # type: ignore[arg-type]  # the stub takes its own flag for an array
     write_whole(folder / f"{record.name}.npz", buffer.getvalue())

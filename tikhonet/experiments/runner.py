@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -17,6 +17,7 @@ from tikhonet.experiments.records import (
     Pictures,
     Record,
     RecordError,
+    Trial,
     finite,
     hardware,
     parse_record,
@@ -29,6 +30,22 @@ Identity = tuple[str, str]
 """The names of an experiment and of its size."""
 
 
+class Trainable(Protocol):
+    """What the loop knows of a method."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def steps(self) -> int: ...
+    def settings(self) -> dict[str, Any]: ...
+
+
+Kind = TypeVar("Kind", bound=Trial)
+Way = TypeVar("Way", bound=Trainable)
+
+
 def run_trials(
     identity: Identity,
     methods: Sequence[Method],
@@ -37,25 +54,42 @@ def run_trials(
     trials: Sequence[int],
     progress: Report | None = None,
 ) -> list[Record]:
+    """The trials of methods whose networks are measured by a refitted SVM."""
+    description, tensors = data.describe(), Tensors.of(data)
+
+    def do(method: Method, trial: int, watch: Watch) -> tuple[Record, Pictures]:
+        return do_trial(identity, method, tensors, data, description, trial, watch)
+
+    return run_queue(identity, methods, description, folder, trials, do, Record, progress)
+
+
+def run_queue(
+    identity: Identity,
+    methods: Sequence[Way],
+    description: dict[str, Any],
+    folder: Path,
+    trials: Sequence[int],
+    do: Callable[[Way, int, Watch], tuple[Kind, Pictures]],
+    kind: type[Kind],
+    progress: Report | None = None,
+) -> list[Kind]:
     """Methods take turns, trial by trial, so that a machine that becomes slower does so for all of them."""
     queue = [(trial, method) for trial in trials for method in methods]
-    description = data.describe()
-    found = [finished(folder, method, trial, identity, description) for trial, method in queue]
+    found = [finished(folder, method, trial, identity, description, kind) for trial, method in queue]
     done = {record.name: record for record in found if record}
     waiting = [job for job, record in zip(queue, found, strict=True) if record is None]
     forecast = Forecast([method.name for _, method in waiting], done.values())
-    tensors = Tensors.of(data)
     for trial, method in waiting:
         finished_trials = len(done)
 
-        def watch(step: int, trial: int = trial, method: Method = method, finished: int = finished_trials) -> None:
+        def watch(step: int, trial: int = trial, method: Way = method, finished: int = finished_trials) -> None:
             if progress:
                 left = forecast.seconds_left(step / method.steps)
                 progress(Progress(method.title, trial, step, method.steps, finished, len(queue), left))
 
         forecast.begin()
         watch(0)
-        record, drawn = do_trial(identity, method, tensors, data, description, trial, watch)
+        record, drawn = do(method, trial, watch)
         save_record(folder, record, drawn)
         done[record.name] = record
         forecast.end(record)
@@ -63,13 +97,13 @@ def run_trials(
 
 
 def finished(
-    folder: Path, method: Method, trial: int, identity: Identity, description: dict[str, Any]
-) -> Record | None:
+    folder: Path, method: Trainable, trial: int, identity: Identity, description: dict[str, Any], kind: type[Kind]
+) -> Kind | None:
     """The record of this very trial, if it has been done; an error if another one stands in its place."""
     path = folder / f"{method.name}-{trial}.json"
     if not path.exists():
         return None
-    record = parse_record(path)
+    record = parse_record(path, kind)
     asked = {"experiment": identity[0], "size": identity[1], "data": description, **method.settings()}
     held = {"experiment": record.experiment, "size": record.size, "data": record.data, **record.settings}
     different = sorted(key for key in asked.keys() | held.keys() if asked.get(key) != held.get(key))

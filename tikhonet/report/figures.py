@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tikhonet.report.scales import short
-from tikhonet.report.summary import Row, Summary
+from tikhonet.report.summary import Labelled, Row, Summary
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Dots:
     title: str
     caption: str
     x_label: str
-    rows: list[tuple[Row, list[float]]]
+    rows: Sequence[tuple[Labelled, list[float]]]
     log: bool
     unit: str
     references: list[tuple[str, float]]

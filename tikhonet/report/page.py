@@ -9,12 +9,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from tikhonet.experiments.records import Pictures, load_pictures, load_records, write_whole
+from tikhonet.experiments.records import Pictures, experiment_of, load_pictures, load_records, write_whole
 from tikhonet.report import pictures
 from tikhonet.report.certificates import COLUMNS, certificate_rows
 from tikhonet.report.claims import claims
 from tikhonet.report.figures import figures
 from tikhonet.report.frontier_page import write_frontier
+from tikhonet.report.hashing_page import write_hashing
 from tikhonet.report.plots import save_figure
 from tikhonet.report.rendering import Report, inline, render
 from tikhonet.report.summary import Row, Summary
@@ -31,6 +32,8 @@ def write_report(output: str | os.PathLike[str], *, command: str | None = None) 
     `command` is what the page says redoes it.
     """
     folder = Path(output)
+    if experiment_of(folder / "records") == "hashing":
+        return write_hashing(folder, command)
     summary = Summary.of(load_records(folder / "records"))
     if summary.first.experiment == "sparse":
         return write_frontier(folder, summary, command)

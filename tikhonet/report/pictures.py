@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ class Picture:
     width: int
     height: int
     caption: str = ""
+    grey: bool = True
+    """Whether it is ink on nothing, which the dark page inverts."""
 
 
 def encode(rgba: NDArray[Any], caption: str = "") -> Picture:
@@ -65,10 +67,15 @@ def mistakes(pictures: Pictures, labels: list[str]) -> list[Picture]:
     for image, true, predicted in zip(
         pictures["mistakes"], pictures["mistakes_true"], pictures["mistakes_predicted"], strict=True
     ):
-        colours = [*image, np.full(image.shape[1:], 255)]
-        rgba = ink(image) if image.ndim == 2 else np.dstack(colours)
-        found.append(encode(rgba, f"{labels[true]} → {labels[predicted]}"))
+        found.append(photograph(image, f"{labels[true]} → {labels[predicted]}"))
     return found
+
+
+def photograph(image: NDArray[Any], caption: str) -> Picture:
+    """An image of bytes: grey ones (height x width) as ink, colours (channels x height x width) as they are."""
+    grey = image.ndim == 2
+    picture = encode(ink(image) if grey else np.dstack([*image, np.full(image.shape[1:], 255)]), caption)
+    return replace(picture, grey=grey)
 
 
 def ink(shares: NDArray[Any]) -> NDArray[Any]:

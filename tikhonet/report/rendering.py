@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from tikhonet.experiments.records import Trial
 from tikhonet.report.scales import short
-from tikhonet.report.summary import Summary
 from tikhonet.report.svg import Drawing
 
 
@@ -25,11 +26,25 @@ class Report:
     tables: list[Path]
 
 
+class Shown(Protocol):
+    """The records of a run by method: all that every page knows of it."""
+
+    @property
+    def first(self) -> Trial: ...
+    @property
+    def rows(self) -> Mapping[str, Shelf]: ...
+
+
+class Shelf(Protocol):
+    @property
+    def records(self) -> Sequence[Trial]: ...
+
+
 def asset(name: str) -> str:
     return (files("tikhonet.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def render(template: str, summary: Summary, command: str | None, files: list[str], **values: Any) -> bytes:
+def render(template: str, summary: Shown, command: str | None, files: list[str], **values: Any) -> bytes:
     """A page from its template, with what all of them show."""
     environment = Environment(
         loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

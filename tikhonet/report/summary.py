@@ -6,10 +6,22 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import Protocol
 
 from tikhonet.experiments.records import Record, RecordError
 
 ORDER = ("printed", "proximal", "stochastic", "sgd", "reference")
+
+
+class Labelled(Protocol):
+    """What a drawing knows of a method: its name, its colour, and whether it is dashed or hollow."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def family(self) -> str: ...
+    @property
+    def sparse(self) -> bool: ...
 
 
 @dataclass(frozen=True)

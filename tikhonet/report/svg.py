@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tikhonet.report.figures import Bars, Dots, Figure, Lines, Series
 from tikhonet.report.scales import Scale, short, spread
-from tikhonet.report.summary import Row
+from tikhonet.report.summary import Labelled
 
 WIDTH = 480
 Mark = tuple[float, float, str]
@@ -168,7 +168,7 @@ def axis_x(scale: Scale, bottom: float, name: str, *, whole: bool = False) -> st
     return "".join([*labels, text((scale.start + scale.end) / 2, bottom + 34, name, "axis middle")])
 
 
-def row_label(row: Row, left: float, middle: float) -> str:
+def row_label(row: Labelled, left: float, middle: float) -> str:
     return text(left - 4, middle + 4, brief(row.title), f"label end f-{row.family}")
 
 
@@ -189,7 +189,7 @@ def shape(tag: str, d: str, kind: str, family: str = "") -> str:
     return f'<{tag} class="{kind}{f" f-{family}" if family else ""}" d="{d}"/>'
 
 
-def circle(x: float, y: float, r: float, kind: str, row: Row) -> str:
+def circle(x: float, y: float, r: float, kind: str, row: Labelled) -> str:
     return f'<circle class="{kind} f-{row.family}" cx="{x:.1f}" cy="{y:.1f}" r="{r}"/>'
 
 

@@ -1,0 +1,71 @@
+"""`tikhonet hash`: the binary codes that a saved hasher gives to rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tikhonet.cli.codes import ARRAYS, save_codes
+from tikhonet.cli.errors import Failure
+from tikhonet.cli.inputs import Source
+from tikhonet.cli.models import open_model
+from tikhonet.cli.names import nearest
+from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Model, Split
+from tikhonet.cli.outputs import check_output
+from tikhonet.cli.printing import facts, show
+from tikhonet.cli.progress import by_chunks
+from tikhonet.hashing import report
+
+EXAMPLE = "tikhonet hash my.hasher --data digits --output codes.npy"
+
+
+def hash_rows(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help=".npy or .npz of packed codes; else hex is printed.", metavar="FILE"),
+    ] = None,
+    split: Split = None,
+    label: Label = None,
+    header: Header = None,
+    data_home: DataHome = None,
+    as_json: Json = False,
+) -> None:
+    """Give rows the binary codes of a hasher.
+
+    `tikhonet fit --task hash --bits 48 --data digits --output my.hasher` trains one, and `tikhonet search` finds near
+    codes. The rows are those of a file, where a column named by --label is left out, or the test part of a data set.
+    """
+    if output is not None:
+        check_kind(output)
+    saved = open_model(model)
+    if saved.task != "hash":
+        raise Failure(f"{model} holds a {saved.kind}, which makes no codes; train with tikhonet fit --task hash")
+    source = Source(data, split, label, header, data_home)
+    X = saved.columns(source.read("test"), source)
+    codes, n_bits = by_chunks(saved.estimator.transform, X, "hashing"), int(saved.estimator.n_bits)
+    found, title = report(codes, n_bits), source.title("test")
+    document = {"model": model, "data": title, "rows": len(X), "output": output, **found.to_dict()}
+    if output is None:
+        words = [bytes(row).hex() for row in codes]
+        show(document | {"codes": words}, as_json, "\n".join(words))
+        return
+    save_codes(output, codes, n_bits)
+    human = facts(
+        data=f"{title}: {len(X):,} rows",
+        codes=f"{n_bits} bits, {found.distinct:,} distinct",
+        balance=f"{found.balance:.3f} (worst bit {found.least_balance:.3f}, {found.constant_bits} constant)",
+        output=output,
+    )
+    show(document, as_json, human)
+
+
+def check_kind(path: Path) -> None:
+    check_output(path)
+    if path.suffix.lower() not in ARRAYS:
+        raise typer.BadParameter(
+            f"must end in {' or '.join(ARRAYS)}, got {path}{nearest(path.suffix, ARRAYS)}", param_hint="--output"
+        )
