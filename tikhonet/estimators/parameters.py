@@ -80,7 +80,7 @@ class Parameters(BaseEstimator):
         Rows in a mini-batch.
     dropout : "auto", float or pair of float, default="auto"
         The share of inputs and of last features that are dropped in training; "auto" is (0.1, 0.2), for the regressor
-        (0, 0.4).
+        (0, 0.4); for a classifier with `sparsity` (0.05, 0).
     early_stopping : "auto" or bool, default="auto"
         Hold rows out, to keep the epoch with the least loss on them and to choose the head's strength, which is then
         fitted on all rows; "auto" does so from 100 rows on.
@@ -133,6 +133,7 @@ class Parameters(BaseEstimator):
     callbacks: Any = None
 
     _default_dropout: ClassVar[tuple[float, float]] = (0.1, 0.2)
+    _sparse_dropout: ClassVar[tuple[float, float]] = (0.05, 0.0)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden_layer_sizes": ["array-like", COUNT],
         "network": [Network, None],

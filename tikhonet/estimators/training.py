@@ -112,7 +112,7 @@ def default_epochs(rows: int, batch: int) -> int:
 
 def dropout_of(parameters: Parameters) -> tuple[float, float]:
     if isinstance(parameters.dropout, str):
-        return parameters._default_dropout
+        return parameters._default_dropout if parameters.sparsity is None else parameters._sparse_dropout
     if isinstance(parameters.dropout, Real):
         return float(parameters.dropout), float(parameters.dropout)
     inputs, features = (float(share) for share in parameters.dropout)
