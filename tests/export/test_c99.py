@@ -178,5 +178,19 @@ def test_weights_that_float32_cannot_hold_are_refused():
         to_c(replace(forward, coef=forward.coef * 1e39))
 
 
+@pytest.mark.parametrize(
+    ("classes", "listed"),
+    [
+        ((0, 1, 2), "{0, 1, 2}"),
+        ((False, True), "{0, 1}"),
+        ((1, 70000, 2), '{"1", "70000", "2"}'),
+        ((0.5, 1.5), '{"0.5", "1.5"}'),
+    ],
+)
+def test_labels_are_numbers_where_every_int_holds_them(classes, listed):
+    made = to_c(random_forward(SKIPS, outputs=len(classes), classes=classes), "net")
+    assert f"#define NET_LABELS {listed}\n" in made.header
+
+
 def test_texts_are_escaped():
     assert c_string('a"b\\c??/\n') == '"a\\042b\\134c\\077\\077/\\012"'

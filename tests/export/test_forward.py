@@ -20,6 +20,16 @@ def test_it_holds_all_that_the_estimator_predicts_with(kind):
     assert list(forward.classes) == getattr(model, "classes_", np.array([])).tolist()
 
 
+@pytest.mark.parametrize("kind", ["paper", "regressor", "features"])
+def test_zeros_and_scores_survive_a_model_file(kind, tmp_path):
+    model, X = fitted(kind)
+    model.save(tmp_path / "my.model")
+    loaded = type(model).load(tmp_path / "my.model")
+    assert loaded.sparsity_ == model.sparsity_
+    assert largest_error(expected_scores(loaded, X), expected_scores(model, X)) <= 1e-12
+    assert loaded.to_c("net", int8=True) == model.to_c("net", int8=True)
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -116,6 +116,11 @@ def test_estimators_predict_through_the_measured_kernel_where_they_are_sparse():
     assert np.array_equal(again.predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize("kernel", ["auto", *KERNELS])
+def test_no_rows_give_no_scores(kernel):
+    assert Predictor(random_forward(SKIPS), kernel)(np.empty((0, 5))).shape == (0, 3)
+
+
 def test_a_copy_measures_for_itself():
     forward = random_forward(SKIPS, nonzero=0.2)
     predict = Predictor(forward)

@@ -50,6 +50,7 @@ class Predictor:
         """What was measured: for each entry of SIZES (the last for all above) seconds of each kernel."""
         self._kernels: dict[str, Kernel] = {}
         self._chosen: dict[int, str] = {}
+        self._labels: NDArray[Any] = np.array(forward.classes)
 
     def __call__(self, X: Any) -> Floats:
         """The scores: one row for each row of X, a vector for a vector."""
@@ -57,6 +58,8 @@ class Predictor:
         rows = x[None] if x.ndim == 1 else x
         if rows.ndim != 2 or rows.shape[1] != self.forward.inputs:
             raise ValueError(f"X must have {self.forward.inputs} columns, got shape {np.shape(X)}")
+        if not len(rows):
+            return np.empty((0, self.forward.outputs), self.dtype)
         scores = self._get(self.choose(rows))(rows)
         return scores[0] if x.ndim == 1 else scores
 
@@ -103,10 +106,6 @@ class Predictor:
         if name == "csr":
             return to_csr(self.forward, self.dtype).scores
         return NativeKernel(self.forward) if name == "native" else DenseKernel(self.forward, self.dtype)
-
-    @property
-    def _labels(self) -> NDArray[Any]:
-        return np.array(self.forward.classes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another machine measures for itself."""

@@ -208,7 +208,7 @@ class Writer:
             return ""
         upper = self.name.upper()
         return (
-            f"#define {upper}_LABELS {{{', '.join(map(label, self.forward.classes))}}}\n"
+            f"#define {upper}_LABELS {{{', '.join(labels(self.forward.classes))}}}\n"
             f"#define {upper}_SHARPNESS {literal(self.forward.sharpness)}"
             " /* probabilities are the softmax of this times the scores */\n"
         )
@@ -220,11 +220,11 @@ def place(offset: int) -> str:
     return f"scratch + {offset}" if offset else "scratch"
 
 
-def label(value: Label) -> str:
-    """Whole numbers as they are, everything else as text."""
-    if isinstance(value, int) and abs(value) < 2**31:
-        return str(int(value))
-    return c_string(str(value))
+def labels(classes: tuple[Label, ...]) -> list[str]:
+    """Numbers that every `int` holds as they are, everything else as text."""
+    if all(isinstance(value, int) and abs(value) < 2**15 for value in classes):
+        return [str(int(value)) for value in classes]
+    return [c_string(str(value)) for value in classes]
 
 
 def literal(value: float) -> str:
