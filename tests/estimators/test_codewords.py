@@ -5,7 +5,7 @@ from tikhonet.estimators.codewords import class_codewords, least_distance, rotat
 
 
 @pytest.mark.parametrize(
-    ("classes", "n_bits", "distance"), [(10, 16, 6), (10, 48, 21), (10, 64, 29), (2, 8, 8), (100, 64, 18)]
+    ("classes", "n_bits", "distance"), [(10, 16, 6), (10, 48, 24), (10, 64, 32), (2, 8, 8), (100, 64, 18)]
 )
 def test_codewords_are_far_apart_and_split_the_classes_into_halves(classes, n_bits, distance):
     codewords = class_codewords(classes, n_bits, np.random.default_rng(0))

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from tests.estimators.samples import QUICK, blobs, line, rings
 from tikhonet import Network, Status
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.estimators.training import build_solver
 
 matplotlib.use("Agg")
 
@@ -187,3 +188,17 @@ def test_features_are_learned_from_numbers_or_classes():
     X, y = line()
     assert BCDFeatures(**QUICK).fit(X, y).transform(X).shape == (150, 16)
     assert (BCDFeatures(target="numbers", **QUICK).fit(*blobs()).transform(blobs()[0]) >= 0).all()
+
+
+def test_a_deep_plain_classifier_trains_with_the_same_call():
+    X, y = rings()
+    deep = BCDClassifier((16,) * 20, random_state=0).fit(X[:200], y[:200])
+    gaussian = BCDClassifier((16,) * 20, initial="gaussian", random_state=0).fit(X[:200], y[:200])
+    assert deep.score(X[200:], y[200:]) > max(0.85, gaussian.score(X[200:], y[200:]))
+
+
+def test_dropout_that_is_asked_for_holds_for_deep_networks_too():
+    network = Network.chain([2] + [8] * 5)
+    assert build_solver(BCDClassifier(), 500, network).preset(network).drop_inputs == 0
+    assert build_solver(BCDClassifier(dropout=(0.3, 0.1)), 500, network).preset(network).drop_inputs == 0.3
+    assert build_solver(BCDClassifier(), 500).preset(Network.chain([2, 8])).drop_inputs == 0.1

@@ -49,13 +49,19 @@ class Preset:
     damping_W: float
     drop_inputs: float
     drop_features: float
+    depth_power: float
+    """Steps are (3 / N)^depth_power as long in networks of N > 3 layers."""
 
 
-USUAL = Preset(0.3, 0.95, "leading", 10.0, 0.1, 0.2)
+USUAL = Preset(0.3, 0.95, "leading", 10.0, 0.1, 0.2, depth_power=0.5)
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
-DEEP = Preset(0.06, 0.8, "full", 0.1, 0.0, 0.0)
-"""For deep plain networks, where noise of dropout passes through all layers and small eigenvalues matter."""
+DEEP = Preset(0.08, 0.8, "full", 0.1, 0.0, 0.0, depth_power=1.0)
+"""For deep plain networks.
+
+They start as isometries, where the changes of all layers add up in one direction, the noise of dropout passes through
+to the end, and the directions in which inputs vary little count as much as the others.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +108,7 @@ class Recipe:
 
     def preset(self, network: Network, long: bool) -> Preset:
         """What is given here, and for the rest what suits the network and the length of the run."""
-        given = {part.name: getattr(self, part.name) for part in fields(Preset)}
+        given = {part.name: getattr(self, part.name, None) for part in fields(Preset)}
         given = {name: value for name, value in given.items() if value is not None}
         return replace(DEEP if deep_and_plain(network) else LASTING if long else USUAL, **given)
 
@@ -251,7 +257,7 @@ class Steps:
         grad_Z = targets_sweep(problem, V, state.W, here, problem.loss.slope(targets, scores), recipe.damping_U)
         done = t / self.total
         # The layers' relative changes add up on the way, so deep networks take shorter steps.
-        depth = min(1.0, (3 / problem.network.depth) ** 0.5)
+        depth = min(1.0, (3 / problem.network.depth) ** self.preset.depth_power)
         # Relative changes add up over the steps too, like a random walk: long runs take shorter ones.
         length = min(1.0, (LONG / (self.total * size)) ** 0.5)
         rate = state.trust * self.preset.change * min(1.5, size**0.5) * depth * length * (1 - 0.98 * done)
