@@ -48,7 +48,7 @@ def hash_rows(
     X = saved.columns(source.read("test"), source)
     codes, n_bits = by_chunks(saved.estimator.transform, X, "hashing"), int(saved.estimator.n_bits)
     found, title = report(codes, n_bits), source.title("test")
-    document = {"model": model, "data": title, "rows": len(X), "output": output, **found.to_dict()}
+    document = {"model": model, "data": title, "rows": len(X), "output": output, "report": found.to_dict()}
     if output is None:
         words = [bytes(row).hex() for row in codes]
         show(document | {"codes": words}, as_json, "\n".join(words))
