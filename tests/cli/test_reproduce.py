@@ -64,3 +64,16 @@ def test_the_sparse_experiment_has_its_own_page(run, tmp_path, monkeypatch):
     document = run("reproduce", "sparse", *words, "--json").document
     assert set(document["results"]) == {"dense", "budget-5"}
     assert "How few weights are enough?" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_the_hashing_experiment_has_its_own_data_solvers_and_page(run, mistake, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["--epochs", 1, "--trials", "0", "--solvers", "words-16,itq", "--output", "out"]
+    document = run("reproduce", "hashing", *words, "--json").document
+    assert set(document["results"]) == {"words-16", "itq-16", "itq-32"}
+    assert 0 < document["results"]["itq-32"]["mean_average_precision"] < 1
+    assert "Short codes from very deep networks" in (tmp_path / "out" / "report.html").read_text()
+    assert "ITQ, 32 bits" in run("reproduce", "hashing", *words).out
+    assert "mnist-5000" in mistake("reproduce", "hashing", "--data", "mnist-500")
+    assert "--solvers" in mistake("reproduce", "hashing", "--solvers", "bcd-48")
+    assert "--data" in mistake("reproduce", "mnist", "--data", "mnist-5000")

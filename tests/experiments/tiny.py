@@ -1,6 +1,10 @@
 """An experiment that takes a second: a few digits, two SGD solvers, three iterations."""
 
-from tikhonet.experiments import Images, Size, digits, sparse
+from dataclasses import replace
+
+from tikhonet.data import load
+from tikhonet.experiments import Images, Size, digits, hashing, sparse
+from tikhonet.experiments.databases import read_database
 
 TINY = Size(
     "tiny",
@@ -28,3 +32,29 @@ def few_digits(train=150, test=60):
     data = digits()
     parts = data.X_train[:train], data.y_train[:train], data.X_test[:test], data.y_test[:test]
     return Images(*parts, "digits", data.shape, data.labels)
+
+
+TINY_HASHING = hashing.Size(
+    "tiny",
+    bits=(8, 16),
+    hasher={"max_iter": 12, "batch_size": 50, "dropout": 0.0},
+    classifier={"max_iter": 3, "batch_size": 50, "dropout": 0.0},
+    adam={"rate": 3e-3, "batch_size": 32, "epochs": 2},
+    admm={"epochs": 2},
+    threads=1,
+)
+
+
+def small_database(size=150, queries=40):
+    """Some digits, and networks of four layers."""
+    data = read_database("digits", load)
+    return replace(
+        data,
+        X=data.X[:size],
+        y=data.y[:size],
+        images=data.images[:size],
+        X_query=data.X_query[:queries],
+        y_query=data.y_query[:queries],
+        query_images=data.query_images[:queries],
+        hidden=(16,) * 4,
+    )

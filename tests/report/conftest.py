@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.experiments.tiny import TINY, few_digits
-from tikhonet.experiments import run
+from tests.experiments.tiny import TINY, TINY_HASHING, few_digits, small_database
+from tikhonet.experiments import hashing, run
 from tikhonet.report import write_report
 
 
@@ -17,3 +17,15 @@ def output(tmp_path_factory):
 @pytest.fixture(scope="session")
 def report(output):
     return write_report(output, command="tikhonet reproduce mnist --quick")
+
+
+@pytest.fixture(scope="session")
+def hashing_output(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hashing")
+    hashing.run(small_database(), TINY_HASHING, folder, trials=(0, 1))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hashing_report(hashing_output):
+    return write_report(hashing_output, command="tikhonet reproduce hashing --quick")

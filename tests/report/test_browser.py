@@ -47,14 +47,14 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def opened(browser, report):
-    def open_page(width=1280, scheme="light"):
+    def open_page(width=1280, scheme="light", page=report.page):
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        browser.get(report.page.as_uri())
+        browser.get(page.as_uri())
         browser.execute_script("try { localStorage.clear() } catch {}")
-        browser.get(report.page.as_uri())
+        browser.get(page.as_uri())
         return browser
 
     return open_page
@@ -134,9 +134,18 @@ def test_a_cell_of_the_certificates_shows_its_figures(opened):
     assert "every block is feasible" in browser.find_element("id", "tip").text
 
 
+@pytest.mark.parametrize("figure", ["map", "pr", "seconds"])
+def test_pointing_at_a_figure_of_the_hashing_page_shows_a_value(opened, hashing_report, figure):
+    browser = opened(page=hashing_report.page)
+    assert browser.get_log("browser") == []
+    words = {"map": "16 bits: mAP", "pr": "radius 16: precision", "seconds": " s of 4:"}[figure]
+    assert words in point_at(browser, figure)
+
+
 @pytest.mark.parametrize("width", [390, 768, 1280])
-def test_nothing_is_wider_than_the_screen(opened, width):
-    browser = opened(width)
+@pytest.mark.parametrize("name", ["report", "hashing_report"])
+def test_nothing_is_wider_than_the_screen(opened, width, name, request):
+    browser = opened(width, page=request.getfixturevalue(name).page)
     browser.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     wide = browser.execute_script(

@@ -16,7 +16,7 @@ from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Model, Spl
 from tikhonet.cli.outputs import check_output
 from tikhonet.cli.printing import facts, show
 from tikhonet.cli.progress import by_chunks
-from tikhonet.hashing import report
+from tikhonet.hashing import code_report
 
 EXAMPLE = "tikhonet hash my.hasher --data digits --output codes.npy"
 
@@ -47,8 +47,8 @@ def hash_rows(
     source = Source(data, split, label, header, data_home)
     X = saved.columns(source.read("test"), source)
     codes, n_bits = by_chunks(saved.estimator.transform, X, "hashing"), int(saved.estimator.n_bits)
-    found, title = report(codes, n_bits), source.title("test")
-    document = {"model": model, "data": title, "rows": len(X), "output": output, **found.to_dict()}
+    found, title = code_report(codes, n_bits), source.title("test")
+    document = {"model": model, "data": title, "rows": len(X), "output": output, "report": found.to_dict()}
     if output is None:
         words = [bytes(row).hex() for row in codes]
         show(document | {"codes": words}, as_json, "\n".join(words))

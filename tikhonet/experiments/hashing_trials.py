@@ -13,7 +13,7 @@ from tikhonet.experiments.databases import Database
 from tikhonet.experiments.records import HashingRecord, Pictures, finite, hardware, versions
 from tikhonet.experiments.runner import Identity
 from tikhonet.experiments.trials import Watch
-from tikhonet.hashing import HammingIndex, evaluate, report
+from tikhonet.hashing import HammingIndex, code_report, evaluate
 from tikhonet.hashing.codes import Codes
 
 NEIGHBOURS = 8
@@ -63,7 +63,7 @@ def do_hash_trial(
     if coder.codes:
         base, queries = coder.codes(data.X), coder.codes(data.X_query)
         retrieval = evaluate(queries, data.y_query, base, data.y, n_bits=method.bits).to_dict()
-        quality = report(base, method.bits).to_dict()
+        quality = code_report(base, method.bits).to_dict()
         drawn = neighbours(base, queries, method.bits, data)
     record = HashingRecord(
         experiment=identity[0],

@@ -126,9 +126,9 @@ def findings(hashing: Hashing) -> list[Claim]:
         (
             said,
             "Precision is slightly better than that of ADMM.",
-            compare(hashing, "admm", "precision", within("precision")),
+            compare(hashing, "admm", "Precision", within("precision")),
         ),
-        (said, "Recall is slightly better than that of ADMM.", compare(hashing, "admm", "recall", within("recall"))),
+        (said, "Recall is slightly better than that of ADMM.", compare(hashing, "admm", "Recall", within("recall"))),
         (said, "Training takes 1 hour where ADMM takes 9.", faster(hashing, "admm", PAPER_SPEED_UP)),
     ]
     if hashing.first.data["name"] == "mnist":
@@ -175,7 +175,7 @@ def compare(hashing: Hashing, rival: str, words: str, value: Value) -> Finding:
     noise = hashing.noise(*means)
     parts = ", ".join(f"{bits} bits {a:.4f} against {b:.4f}" for bits, (a, b) in zip(lengths, pairs, strict=True))
     ball = "" if value is expected else f" within radius {hashing.first.retrieval.get('radius', 2)}"
-    text = f"{words[0].upper()}{words[1:]}{ball}: {parts}; {gap:+.4f} on average, standard error at most {noise:.4f}."
+    text = f"{words}{ball}: {parts}; {gap:+.4f} on average, standard error at most {noise:.4f}."
     return Finding(text, None if abs(gap) < noise else gap > 0)
 
 

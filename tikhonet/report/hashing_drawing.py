@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -13,6 +14,10 @@ from tikhonet.report.hashing import Coding, Hashing
 from tikhonet.report.plots import COLOURS
 from tikhonet.report.scales import Scale, short, spread
 from tikhonet.report.svg import WIDTH, Drawing, circle, frame, grid_y, path, place, shape, text
+
+POOLED = ("pooled_precision", "pooled_recall")
+NEAR = 0.1
+"""Methods whose mAP is this near to the best are drawn once more on an axis of their own."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Curves:
     lines: list[tuple[Coding, list[Point]]]
     dots: bool
     """Whether every point has a dot."""
+    floor: float = 0.0
+    """Where the vertical axis begins."""
 
 
 def precision_by_length(hashing: Hashing) -> Curves:
@@ -60,6 +67,23 @@ def precision_by_length(hashing: Hashing) -> Curves:
         [float(bits) for bits in hashing.lengths],
         lines,
         dots=True,
+    )
+
+
+def upper_part(figure: Curves) -> Curves | None:
+    """The same of the best methods alone, where they are too near each other to be seen among all; else None."""
+    best = max(points[-1].y for _, points in figure.lines)
+    lines = [(way, points) for way, points in figure.lines if min(point.y for point in points) >= best - NEAR]
+    if len(lines) < 2:
+        return None
+    lowest = min(point.low for _, points in lines for point in points)
+    return replace(
+        figure,
+        name="map-best",
+        title="The same, the best methods alone",
+        caption=f"Those within {NEAR} of the highest mAP at every length; the axis does not begin at zero.",
+        lines=lines,
+        floor=max(0.0, math.floor(20 * lowest) / 20),
     )
 
 
@@ -99,11 +123,8 @@ def precision_recall(hashing: Hashing) -> Curves:
     )
 
 
-POOLED = ("pooled_precision", "pooled_recall")
-
-
 def training_seconds(hashing: Hashing) -> Dots:
-    rows = [(way, [max(record.seconds, 1e-3) for record in way.records]) for way in hashing.rows.values()]
+    rows = [(way, [record.seconds for record in way.records]) for way in hashing.rows.values()]
     loads = [record.hardware["load"] for way in hashing.rows.values() for record in way.records]
     cores = hashing.first.hardware["cores"] or 1
     busy = max((load for load in loads if load is not None), default=0.0)
@@ -125,7 +146,7 @@ def draw_curves(figure: Curves) -> Drawing:
     height, left, right, bottom = 380, 40, WIDTH - 138, 340
     low, high = figure.x_ticks[0], figure.x_ticks[-1]
     room = 0.04 * (high - low) if high > low else 1.0
-    x, y = Scale(low - room, high + room, left, right), Scale(0.0, 1.02, bottom, 20)
+    x, y = Scale(low - room, high + room, left, right), Scale(figure.floor, 1.0 + 0.02 * (1 - figure.floor), bottom, 20)
     parts = [grid_y(y, left, right), text(4, 10, figure.y_label, "axis")]
     parts += [text(x(tick), bottom + 16, short(tick), "tick middle") for tick in figure.x_ticks]
     parts.append(text((left + right) / 2, bottom + 34, figure.x_label, "axis middle"))
@@ -158,7 +179,7 @@ def labels(figure: Curves, ends: list[float], right: float, left: float) -> list
 
 def brief(title: str) -> str:
     shorter = {
-        "Supervised discrete hashing": "SDH",
+        "Discrete hashing (SDH)": "SDH",
         "Principal components": "PCA",
         "BCD, class codewords": "BCD, codewords",
         "BCD, learned codes": "BCD, learned",
@@ -178,7 +199,7 @@ def save_curves(figure: Curves, folder: Path) -> list[Path]:
             ax.errorbar(xs, ys, ranges, fmt="o" + style, color=colour, ms=4, lw=1.4, capsize=2, label=way.title)
         else:
             ax.plot(xs, ys, style, color=colour, lw=1.5, label=way.title)
-    ax.set(xlabel=figure.x_label, ylabel=figure.y_label, ylim=(0, 1.02), xticks=figure.x_ticks)
+    ax.set(xlabel=figure.x_label, ylabel=figure.y_label, ylim=(figure.floor, None), xticks=figure.x_ticks)
     ax.set_title(figure.title, loc="left", fontsize=11)
     ax.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     ax.grid(alpha=0.25)

@@ -9,18 +9,20 @@ from tikhonet.experiments.records import HashingRecord, load_pictures, load_reco
 from tikhonet.report import pictures
 from tikhonet.report.hashing import Claim, Coding, Hashing, findings, result_rows
 from tikhonet.report.hashing_drawing import (
+    Curves,
     draw_curves,
     precision_by_length,
     precision_recall,
     save_curves,
     training_seconds,
+    upper_part,
 )
 from tikhonet.report.plots import save_figure
 from tikhonet.report.rendering import Report, inline, render
 from tikhonet.report.svg import draw
 from tikhonet.report.tables import Table, save_tables
 
-SHOWN = ("bcd", "words", "classifier", "admm", "adam")
+SHOWN = ("bcd", "admm", "adam", "classifier", "words")
 """Whose neighbours are shown: the first two of these that were run."""
 
 
@@ -40,7 +42,7 @@ def write_hashing(folder: Path, command: str | None) -> Report:
     """`report.html`, `figures/` and `tables/` in the folder, from its records."""
     hashing = Hashing.of(load_records(folder / "records", HashingRecord))
     judged, seconds = findings(hashing), training_seconds(hashing)
-    curves = [precision_by_length(hashing), precision_recall(hashing)] if hashing.shown else []
+    curves = drawings(hashing) if hashing.shown else []
     written = [path for curve in curves for path in save_curves(curve, folder / "figures")]
     written += save_figure(seconds, folder / "figures")
     saved = save_tables(tables(hashing, judged), folder / "tables")
@@ -60,6 +62,12 @@ def write_hashing(folder: Path, command: str | None) -> Report:
     )
     write_whole(folder / "report.html", html)
     return Report(folder / "report.html", written, saved)
+
+
+def drawings(hashing: Hashing) -> list[Curves]:
+    whole = precision_by_length(hashing)
+    best = upper_part(whole)
+    return [whole, *([best] if best else []), precision_recall(hashing)]
 
 
 def retrieved(folder: Path, hashing: Hashing) -> list[tuple[Coding, list[Query]]]:

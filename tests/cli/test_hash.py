@@ -1,0 +1,94 @@
+"""From rows to codes to neighbours on the command line: fit --task hash, hash, search."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from tikhonet.data import load
+from tikhonet.estimators import BCDHasher
+from tikhonet.hashing import hamming, unpack
+
+FIT = "fit --task hash --bits 20 --hidden 30 --max-iter 4 --data digits --output"
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory):
+    from tests.cli.conftest import invoke
+
+    path = tmp_path_factory.mktemp("hasher") / "digits.hasher"
+    ran = invoke(*FIT.split(), path, "--json")
+    assert ran.code == 0, ran.err
+    return path, ran
+
+
+@pytest.fixture
+def hasher(fitted, tmp_path):
+    """A copy in the current folder."""
+    return shutil.copy(fitted[0], tmp_path / "small.hasher")
+
+
+def test_fit_says_what_the_codes_are_like(fitted):
+    document = fitted[1].document
+    assert document["task"] == "hash"
+    assert document["training"]["n_bits"] == 20
+    assert 1 <= document["training"]["distinct"] <= document["training"]["codes"] == 1297
+
+
+@pytest.mark.parametrize("name", ["codes.npy", "codes.npz"])
+def test_codes_are_the_estimators_in_every_format(run, hasher, tmp_path, name):
+    run("hash", hasher, "--data", "digits", "-o", name)
+    held = np.load(tmp_path / name)
+    codes = held["codes"] if name.endswith("npz") else held
+    np.testing.assert_array_equal(codes, BCDHasher.load(hasher).transform(load("digits", "test").X))
+    assert unpack(codes, 20).shape == (500, 20)
+    if name.endswith("npz"):
+        assert held["n_bits"] == 20
+
+
+def test_without_an_output_hex_is_printed_and_json_holds_it(run, hasher):
+    lines = run("hash", hasher, "--data", "digits").out.split()
+    codes = BCDHasher.load(hasher).transform(load("digits", "test").X)
+    assert [bytes.fromhex(line) for line in lines] == [row.tobytes() for row in codes]
+    document = run("hash", hasher, "--data", "digits", "--json").document
+    assert document["codes"] == lines
+    assert document["report"]["codes"] == document["rows"] == 500
+    assert "codes" not in run("hash", hasher, "--data", "digits", "--json", "-o", "c.npy").document
+
+
+def test_search_goes_on_from_the_codes(run, hasher, tmp_path):
+    run("hash", hasher, "--data", "digits", "--split", "train", "-o", "base.npz")
+    run("hash", hasher, "--data", "digits", "-o", "queries.npz")
+    run("search", "base.npz", "queries.npz", "--k", 3, "-o", "near.npz")
+    base, queries = (np.load(tmp_path / name)["codes"] for name in ("base.npz", "queries.npz"))
+    expected = np.argsort(hamming(queries, base), axis=1, kind="stable")[:, :3]
+    np.testing.assert_array_equal(np.load(tmp_path / "near.npz")["ids"], expected)
+
+
+def test_rows_of_a_file_are_hashed_with_their_label_left_out(run, iris, tmp_path):
+    words = "fit --task hash --bits 8 --hidden 10 --max-iter 3 --data iris.csv --label kind -o m"
+    run(*words.split())
+    run("hash", "m", "--data", "iris.csv", "--label", "kind", "-o", "codes.npy")
+    assert np.load(tmp_path / "codes.npy").shape == (150, 1)
+
+
+def test_options_of_other_tasks_are_refused(mistake):
+    small = ["--data", "digits", "-o", "m"]
+    assert "--bits" in mistake("fit", "--bits", 16, *small)
+    assert "is for hash" in mistake("fit", "--codes", "classes", "--task", "regression", *small)
+    assert "--head" in mistake("fit", "--task", "hash", "--head", "svm", *small)
+    assert "--loss" in mistake("fit", "--task", "hash", "--loss", "huber", *small)
+    assert "--bits must be" in mistake("fit", "--task", "hash", "--bits", 4, *small).replace("'", "")
+
+
+def test_models_and_outputs_that_do_not_fit_are_refused_with_a_remedy(mistake, hasher, model):
+    assert "fit --task hash" in mistake("hash", model, "--data", "digits", code=1)
+    assert "use tikhonet hash" in mistake("predict", hasher, "--data", "digits", code=1)
+    assert "use tikhonet hash" in mistake("evaluate", hasher, "--data", "digits", code=1)
+    assert ".npy or .npz" in mistake("hash", hasher, "--data", "digits", "-o", "codes.csv")
+
+
+def test_a_hasher_can_be_described_and_certified(run, hasher):
+    assert run("info", hasher, "--json").document["estimator"] == "BCDHasher"
+    assert run("certify", hasher, "--json").document["passed"]
+    assert run("certify", hasher, "--data", "digits", "--json").document["passed"]
