@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tikhonet.hashing import hamming, pack
-from tikhonet.hashing.codewords import codewords, hadamard, truncated_hadamard
+from tikhonet.hashing.codewords import codewords
 
 
 def least_distance(words):
@@ -10,39 +10,31 @@ def least_distance(words):
     return int(np.min(hamming(packed, packed) + 1000 * np.eye(len(words), dtype=int)))
 
 
-@pytest.mark.parametrize("order", [1, 2, 4, 8, 12, 16, 20, 24, 32, 44, 48, 64, 80, 128, 256, 512])
-def test_a_hadamard_matrix_has_orthogonal_rows(order):
-    H = hadamard(order).astype(int)
-    np.testing.assert_array_equal(H @ H.T, order * np.eye(order))
-
-
-@pytest.mark.parametrize("order", [3, 6, 7, 10, 18, 22, 92])
-def test_orders_without_a_construction_give_none(order):
-    assert hadamard(order) is None
-
-
-@pytest.mark.parametrize("n_bits", [8, 12, 16, 24, 32, 40, 48, 64, 128, 512])
-def test_ten_words_differ_in_half_of_their_bits(n_bits):
-    words = codewords(10, n_bits)
-    assert words.shape == (10, n_bits)
+@pytest.mark.parametrize(
+    ("classes", "n_bits", "distance"),
+    [(2, 8, 8), (10, 8, 3), (10, 16, 7), (10, 24, 12), (10, 48, 24), (10, 64, 33), (10, 255, 128), (100, 64, 18)],
+)
+def test_words_are_far_apart_and_split_the_classes_into_halves(classes, n_bits, distance):
+    words = codewords(classes, n_bits)
+    assert words.shape == (classes, n_bits)
     assert np.isin(words, (-1, 1)).all()
-    assert least_distance(words) == n_bits // 2
+    assert least_distance(words) >= distance
+    assert np.abs(words.sum(0)).max() <= classes % 2
 
 
-@pytest.mark.parametrize("n_bits", [9, 13, 30, 56, 100, 255])
-def test_other_lengths_come_near_to_half(n_bits):
-    assert truncated_hadamard(n_bits).shape[1] == n_bits
-    assert least_distance(codewords(10, n_bits)) >= 0.4 * n_bits
-
-
-@pytest.mark.parametrize(("classes", "n_bits"), [(2, 8), (17, 8), (100, 16), (500, 32)])
+@pytest.mark.parametrize(("classes", "n_bits"), [(17, 8), (100, 8), (256, 8), (100, 16)])
 def test_many_classes_have_different_words(classes, n_bits):
-    words = codewords(classes, n_bits, seed=3)
-    assert len(np.unique(words, axis=0)) == classes
-    np.testing.assert_array_equal(words, codewords(classes, n_bits, seed=3))
+    assert len(np.unique(codewords(classes, n_bits, seed=3), axis=0)) == classes
 
 
-def test_too_many_classes_are_refused():
-    for classes in (1, 129):
-        with pytest.raises(ValueError, match=f"classes must be from 2 to 128 for words of 8 bits, got {classes}"):
-            codewords(classes, 8)
+def test_words_repeat_with_the_seed():
+    one, again, other = (codewords(7, 12, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, again)
+    assert (one != other).any()
+
+
+def test_wrong_numbers_of_classes_are_refused():
+    with pytest.raises(ValueError, match="n_bits must be at least 9 to give 300 classes a code each, got 8"):
+        codewords(300, 8)
+    with pytest.raises(ValueError, match="classes must be at least 2, got 1"):
+        codewords(1, 8)

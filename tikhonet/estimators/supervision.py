@@ -16,9 +16,9 @@ from scipy.sparse.linalg import eigsh
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 
-from tikhonet.estimators.codewords import class_codewords, rotations
 from tikhonet.estimators.rows import Floats
 from tikhonet.estimators.scaling import spread
+from tikhonet.hashing.codewords import codewords
 
 SMALL = 2000
 """Samples up to which all eigenpairs of a similarity are computed at once."""
@@ -39,10 +39,17 @@ class Supervision:
         rng = np.random.default_rng(seed)
         if self.labels:
             # Half a vote decides where the labels are divided.
-            return class_codewords(self.Y.shape[1], n_bits, rng), rng.choice([-0.5, 0.5], n_bits)
+            return codewords(self.Y.shape[1], n_bits, seed), rng.choice([-0.5, 0.5], n_bits)
         directions = rotations(self.Y.shape[1], n_bits, rng)
         mean, deviation = spread(self.Y @ directions, weight)
         return directions, mean + deviation * rng.uniform(-1, 1, n_bits) / self.Y.shape[1]
+
+
+def rotations(width: int, n_bits: int, rng: np.random.Generator) -> Floats:
+    """Directions in a space of this width, one column for each bit: orthonormal within every `width` of them."""
+    blocks = [np.linalg.qr(rng.normal(size=(width, width)))[0] for _ in range(-(-n_bits // width))]
+    directions: Floats = np.concatenate(blocks, axis=1)[:, :n_bits]
+    return directions
 
 
 def from_targets(y: Any) -> tuple[Supervision, NDArray[Any] | None]:

@@ -22,11 +22,11 @@ from torch import Tensor
 from tikhonet.baselines import ADMM, Backprop
 from tikhonet.baselines.hashes import ClassifierHash, Hash
 from tikhonet.estimators import BCDClassifier, BCDHasher
-from tikhonet.estimators.codewords import class_codewords
 from tikhonet.estimators.scaling import Scaling
 from tikhonet.experiments.trials import Watch
 from tikhonet.hashing import pack
 from tikhonet.hashing.codes import Codes
+from tikhonet.hashing.codewords import codewords
 from tikhonet.lifts import Fenchel
 from tikhonet.network import Network
 from tikhonet.objective import Problem
@@ -132,7 +132,7 @@ class Trained:
         scaling = Scaling.fit(X.astype(np.float64), np.ones(len(X)))
         inputs = scaled(scaling, X)
         classes, numbers = np.unique(y, return_inverse=True)
-        words = class_codewords(len(classes), n_bits, np.random.default_rng(seed))
+        words = codewords(len(classes), n_bits, seed)
         targets = torch.from_numpy(words[numbers].astype(np.float32))
         problem = Problem(self.network, lift=Fenchel())
         spent = time.perf_counter() - clock

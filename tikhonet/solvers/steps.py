@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -108,8 +108,8 @@ class Recipe:
 
     def preset(self, network: Network, long: bool) -> Preset:
         """What is given here, and for the rest what suits the network and the length of the run."""
-        given = {part.name: getattr(self, part.name, None) for part in fields(Preset)}
-        given = {name: value for name, value in given.items() if value is not None}
+        asked: dict[str, Any] = {part.name: getattr(self, part.name, None) for part in fields(Preset)}
+        given = {name: value for name, value in asked.items() if value is not None}
         return replace(DEEP if deep_and_plain(network) else LASTING if long else USUAL, **given)
 
 

@@ -20,7 +20,7 @@ def test_codes_are_the_words_of_the_predicted_labels(digits):
     np.testing.assert_array_equal(method.codes(test.X), method.words_[predicted])
     assert len(np.unique(method.words_, axis=0)) == 10
     between = hamming(method.words_, method.words_)[~np.eye(10, dtype=bool)]
-    assert between.min() == 16
+    assert between.min() >= 16
 
 
 def test_precision_within_any_small_radius_is_that_of_the_predictions(digits):
