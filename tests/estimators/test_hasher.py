@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from tests.estimators.samples import blobs
 from tikhonet.estimators import BCDClassifier, BCDHasher
 from tikhonet.estimators.coding import CodeBlock
-from tikhonet.hashing import evaluate, hamming, report, unpack
+from tikhonet.hashing import code_report, evaluate, hamming, unpack
 from tikhonet.storage import ModelFormatError
 
 SMALL = {"hidden_layer_sizes": (30,), "n_bits": 16, "random_state": 0, "max_iter": 20, "batch_size": 20}
@@ -91,7 +91,7 @@ def test_the_outputs_are_those_of_the_torch_module():
 def test_the_report_is_that_of_the_training_codes():
     X, y = blobs(60)
     hasher = BCDHasher(**SMALL).fit(X, y)
-    assert hasher.report_ == report(hasher.transform(X), 16)
+    assert hasher.report_ == code_report(hasher.transform(X), 16)
 
 
 def test_the_certificate_covers_the_codes():
