@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -101,8 +101,8 @@ class Recipe:
 
     def preset(self, network: Network) -> Preset:
         """What is given here, and for the rest what suits the network."""
-        given = {part.name: getattr(self, part.name, None) for part in fields(Preset)}
-        given = {name: value for name, value in given.items() if value is not None}
+        names = [part.name for part in fields(Preset) if hasattr(self, part.name)]
+        given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return replace(DEEP if deep_and_plain(network) else USUAL, **given)
 
 
