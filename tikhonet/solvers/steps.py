@@ -108,8 +108,8 @@ class Recipe:
 
     def preset(self, network: Network, long: bool) -> Preset:
         """What is given here, and for the rest what suits the network and the length of the run."""
-        asked: dict[str, Any] = {part.name: getattr(self, part.name, None) for part in fields(Preset)}
-        given = {name: value for name, value in asked.items() if value is not None}
+        names = [part.name for part in fields(Preset) if hasattr(self, part.name)]
+        given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return replace(DEEP if deep_and_plain(network) else LASTING if long else USUAL, **given)
 
 
