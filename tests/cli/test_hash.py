@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
+from tikhonet.cli.codes import read_codes
 from tikhonet.data import load
 from tikhonet.estimators import BCDHasher
 from tikhonet.hashing import hamming, unpack
@@ -38,12 +39,11 @@ def test_fit_says_what_the_codes_are_like(fitted):
 @pytest.mark.parametrize("name", ["codes.npy", "codes.npz"])
 def test_codes_are_the_estimators_in_every_format(run, hasher, tmp_path, name):
     run("hash", hasher, "--data", "digits", "-o", name)
-    held = np.load(tmp_path / name)
-    codes = held["codes"] if name.endswith("npz") else held
+    held = read_codes(tmp_path / name)
+    codes = held.codes
     np.testing.assert_array_equal(codes, BCDHasher.load(hasher).transform(load("digits", "test").X))
     assert unpack(codes, 20).shape == (500, 20)
-    if name.endswith("npz"):
-        assert held["n_bits"] == 20
+    assert held.n_bits == (20 if name.endswith("npz") else 24)
 
 
 def test_without_an_output_hex_is_printed_and_json_holds_it(run, hasher):
@@ -60,9 +60,10 @@ def test_search_goes_on_from_the_codes(run, hasher, tmp_path):
     run("hash", hasher, "--data", "digits", "--split", "train", "-o", "base.npz")
     run("hash", hasher, "--data", "digits", "-o", "queries.npz")
     run("search", "base.npz", "queries.npz", "--k", 3, "-o", "near.npz")
-    base, queries = (np.load(tmp_path / name)["codes"] for name in ("base.npz", "queries.npz"))
+    base, queries = (read_codes(tmp_path / name).codes for name in ("base.npz", "queries.npz"))
     expected = np.argsort(hamming(queries, base), axis=1, kind="stable")[:, :3]
-    np.testing.assert_array_equal(np.load(tmp_path / "near.npz")["ids"], expected)
+    with np.load(tmp_path / "near.npz") as near:
+        np.testing.assert_array_equal(near["ids"], expected)
 
 
 def test_rows_of_a_file_are_hashed_with_their_label_left_out(run, iris, tmp_path):

@@ -56,6 +56,13 @@ def test_epochs_sets_the_passes_of_all_that_train_a_network():
     assert {method.steps for method in found if method.way in WAYS[:5]} == {7}
 
 
+def test_few_images_get_more_passes_in_the_full_size():
+    assert FULL.for_rows(60_000) is FULL
+    few = methods(FULL.for_rows(5000), NETWORK)
+    assert [few[f"{way}-48"].steps for way in ("bcd", "classifier", "adam", "admm")] == [30, 30, 60, 50]
+    assert QUICK.for_rows(100) is QUICK
+
+
 def test_every_trial_leaves_measures_with_their_bounds_and_a_report_of_the_codes(records, data):
     assert len(records) == 18
     for record in records.values():

@@ -123,7 +123,7 @@ def test_a_diverged_method_is_shown_as_such(hashing_output, records, tmp_path):
         if record.way == "adam":
             path = tmp_path / "records" / f"{record.name}.json"
             path.write_text(replace(record, retrieval={}, codes={}).to_json())
-    assert write_report(tmp_path).page.read_text().count("diverged") == 2
+    assert write_report(tmp_path).page.read_text().count('<td class="n">diverged</td>') == 2
 
 
 def test_records_of_two_databases_are_refused(hashing_output, tmp_path):

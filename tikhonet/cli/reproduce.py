@@ -41,7 +41,7 @@ def reproduce(
         ),
     ],
     full: Annotated[
-        bool, typer.Option("--full/--quick", help="All of MNIST, an hour or two; or the digits, a few minutes.")
+        bool, typer.Option("--full/--quick", help="The paper's size, hours; or the digits, a few minutes.")
     ] = False,
     output: Annotated[
         Path | None,

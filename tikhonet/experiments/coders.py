@@ -122,10 +122,7 @@ class Trained:
         return self.solver.epochs
 
     def settings(self) -> dict[str, Any]:
-        kind = type(self.solver).__name__
-        return {"solver": kind, "widths": shown(self.network), **plain(vars(self.solver), but=("solver",))} | (
-            {"solver": self.solver.solver} if isinstance(self.solver, Backprop) else {}
-        )
+        return {"trained by": type(self.solver).__name__, "widths": shown(self.network), **plain(vars(self.solver))}
 
     def train(self, X: Rows, y: Rows, n_bits: int, seed: int, watch: Watch) -> Coder:
         clock = time.perf_counter()
@@ -227,10 +224,9 @@ def shown(network: Network) -> str:
     return f"{network.widths[0]}, " + (f"{len(hidden)} x {hidden[0]}" if same else ", ".join(map(str, hidden)))
 
 
-def plain(values: dict[str, Any], but: tuple[str, ...] = ()) -> dict[str, Any]:
+def plain(values: dict[str, Any]) -> dict[str, Any]:
     """As JSON knows it."""
     return {
         name: value if isinstance(value, bool | int | float | str | None) else repr(value)
         for name, value in values.items()
-        if name not in but
     }

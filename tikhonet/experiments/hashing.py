@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from tikhonet.experiments.records import HashingRecord, Pictures
 from tikhonet.experiments.runner import run_queue, torch_threads
 from tikhonet.experiments.trials import Watch
 from tikhonet.network import Network
+
+FEW = 10_000
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,17 @@ class Size:
     classifier: dict[str, Any]
     adam: dict[str, Any]
     admm: dict[str, Any]
+    few_passes: int | None = None
+    """Passes over no more than `FEW` images, where a pass has few steps; of Adam twice as many."""
     threads: int | None = None
+
+    def for_rows(self, rows: int) -> Size:
+        """The same for so many training images."""
+        if self.few_passes is None or rows > FEW:
+            return self
+        longer = {"max_iter": self.few_passes}
+        adam = self.adam | {"epochs": 2 * self.few_passes}
+        return replace(self, hasher=self.hasher | longer, classifier=self.classifier | longer, adam=adam)
 
 
 QUICK = Size(
@@ -58,10 +70,11 @@ own."""
 FULL = Size(
     "full",
     bits=(16, 24, 32, 48, 64),
-    hasher={"max_iter": 10, "batch_size": 1000, "dropout": 0.0},
-    classifier={"max_iter": 10, "batch_size": 1000, "dropout": 0.0},
+    hasher={"max_iter": 10, "dropout": 0.0},
+    classifier={"max_iter": 10, "dropout": 0.0},
     adam={"rate": 1e-4, "batch_size": 128, "epochs": 10},
     admm={"epochs": 50},
+    few_passes=30,
 )
 """Adam starts looks-linear as the others do, with a rate that trains 48 layers; ADMM keeps its own penalties."""
 
@@ -118,9 +131,9 @@ def run(
     if epochs is not None and epochs < 1:
         raise ValueError(f"epochs must be at least 1, got {epochs}")
     network = Network.chain([data.X.shape[1], *data.hidden], bias=True)
-    chosen = choose(methods(size, network, epochs), solvers)
-    identity, description = ("hashing", size.name), data.describe()
     rows = data.X_train, data.y_train
+    chosen = choose(methods(size.for_rows(len(rows[0])), network, epochs), solvers)
+    identity, description = ("hashing", size.name), data.describe()
 
     def do(method: HashMethod, trial: int, watch: Watch) -> tuple[HashingRecord, Pictures]:
         return do_hash_trial(identity, method, data, rows, description, trial, watch)

@@ -161,11 +161,11 @@ def draw_curves(figure: Curves) -> Drawing:
                 parts.append(circle(a, b, 3.2, "mean" + " hollow" * way.sparse, way))
             parts.append(shape("path", path([spots[-1], (right + 4, end), (right + 8, end)]), "leader", way.family))
         marks.append([(*place(spot), point.tip) for point, spot in zip(points, spots, strict=True)])
-    parts += labels(figure, ends, right, left)
+    parts += labels(figure, ends, right)
     return Drawing(frame(height, parts, None, figure.title), marks)
 
 
-def labels(figure: Curves, ends: list[float], right: float, left: float) -> list[str]:
+def labels(figure: Curves, ends: list[float], right: float) -> list[str]:
     """Names beside the lines' ends; where lines have no common end, a key with a stroke of each."""
     found = []
     for k, ((way, _), end) in enumerate(zip(figure.lines, ends, strict=True)):

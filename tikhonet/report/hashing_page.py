@@ -135,7 +135,7 @@ def trial_table(hashing: Hashing) -> Table:
 
 
 def curve_table(hashing: Hashing) -> Table:
-    """Precision and recall of every ball, as means over queries and of all pairs together, mean of nothing else."""
+    """Precision and recall of every ball, of each trial: as means over queries, and of all pairs together."""
     names = ["precision", "recall", "pooled_precision", "pooled_recall"]
     rows = [
         [r.title, r.bits, r.trial, radius, *(r.retrieval["curve"][name][radius] for name in names)]
