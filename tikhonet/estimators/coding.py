@@ -30,7 +30,7 @@ class CodeBlock:
     """The codes B of the training rows, and the values of their terms of the objective on the way.
 
     `supervision` says how sure the network must be to turn a bit of a code that fits its labels: its output must lie
-    that far on the other side.
+    at least that far on the other side.
     """
 
     B: Tensor
@@ -47,8 +47,10 @@ class CodeBlock:
         self.start = self.B
         self.ridge = RIDGE * float(self.weight.sum())
         self.G = update_regression(self.B, self.Y, self.weight, self.ridge)
-        # A bit that fits has the field alpha |g|^2 of its labels; this makes it `supervision` for the mean bit.
-        self.alpha = self.supervision / max(float(self.G.square().sum(1).mean()), 1e-12)
+        # A bit that fits has the field alpha |g|^2 of its labels. It is `supervision` for the least of them: where the
+        # mean was, bits that tell the labels little were held weakly, and some ended constant.
+        held = self.G.square().sum(1)
+        self.alpha = self.supervision / max(float(held.min()), 1e-3 * float(held.mean()), 1e-12)
 
     def update(self, P: Tensor) -> None:
         """Steps of G and of B for these outputs of the network."""

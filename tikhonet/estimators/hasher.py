@@ -46,15 +46,15 @@ class BCDHasher(BCDEstimator):
     codes : {"learned", "classes"}, default="learned"
         The codes of the training rows are a block of the descent, or stay as they start: a codeword for each class,
         far from all others.
-    supervision : float, default=1.0
-        The network's output at which a learned bit that fits the labels turns the other way.
+    supervision : float, default=3.0
+        How far on the other side the network's output must at least lie to turn a learned bit that fits the labels.
     """
     )
 
     hidden_layer_sizes: Any = field(default=(256, 256), kw_only=False)
     n_bits: int = 48
     codes: str = "learned"
-    supervision: float = 1.0
+    supervision: float = 3.0
 
     report_: CodeReport = field(init=False)
     """Balance and correlation of the bits, and the number of distinct codes, of the training rows."""
