@@ -138,7 +138,7 @@ def test_a_cell_of_the_certificates_shows_its_figures(opened):
 def test_pointing_at_a_figure_of_the_hashing_page_shows_a_value(opened, hashing_report, figure):
     browser = opened(page=hashing_report.page)
     assert browser.get_log("browser") == []
-    words = {"map": "16 bits: mAP", "pr": "radius 16: precision", "seconds": " s of 4:"}[figure]
+    words = {"map": "16 bits: mAP", "pr": "recall 1.0000", "seconds": " s of 4:"}[figure]
     assert words in point_at(browser, figure)
 
 

@@ -100,7 +100,7 @@ def test_one_method_that_is_better_anywhere_fails_above_all_and_is_named(records
     assert judged(records, "every other method", bcd=0.99, **dict.fromkeys(ways, 0.5)).holds is True
     finding = judged(records, "every other method", bcd=0.99, **dict.fromkeys(ways, 0.5) | {"sdh": 0.995})
     assert finding.holds is False
-    assert "(SDH) at 8 (0.9950), 16 (0.9950)" in finding.text
+    assert "SDH at 8 (0.9950), 16 (0.9950)" in finding.text
 
 
 def test_the_goal_of_mnist_is_asked_of_mnist_only(records):

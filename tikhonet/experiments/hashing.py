@@ -90,7 +90,7 @@ def methods(size: Size, network: Network, epochs: int | None = None) -> dict[str
         ("admm", "ADMM", "printed", Trained(network, ADMM(**size.admm | passes))),
         ("adam", "Adam", "sgd", Trained(network, Backprop("Adam", **backprop))),
         ("classifier", "Classifier as hash", "proximal", classifier),
-        ("sdh", "Discrete hashing (SDH)", "proximal", Classical(DiscreteHash)),
+        ("sdh", "SDH", "proximal", Classical(DiscreteHash)),
         ("itq", "ITQ", "reference", Classical(ITQ)),
         ("pca", "Principal components", "reference", Classical(PrincipalComponents)),
         ("random", "Random projections", "reference", Classical(RandomProjections)),

@@ -179,7 +179,6 @@ def labels(figure: Curves, ends: list[float], right: float) -> list[str]:
 
 def brief(title: str) -> str:
     shorter = {
-        "Discrete hashing (SDH)": "SDH",
         "Principal components": "PCA",
         "BCD, class codewords": "BCD, codewords",
         "BCD, learned codes": "BCD, learned",
