@@ -16,7 +16,7 @@ def test_it_holds_all_that_the_estimator_predicts_with(kind):
     model, X = fitted(kind)
     forward = model.to_forward()
     assert largest_error(oracle(forward, X), expected_scores(model, X)) <= 1e-9
-    assert forward.nonzero == pytest.approx(1 - model.sparsity_)
+    assert forward.nonzero == pytest.approx(1 - model.sparsity_["zeros"])
     assert list(forward.classes) == getattr(model, "classes_", np.array([])).tolist()
 
 

@@ -106,7 +106,7 @@ class Recipe:
             if (value := getattr(self, name)) is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {value}")
 
-    def preset(self, network: Network, long: bool) -> Preset:
+    def preset(self, network: Network, long: bool = False) -> Preset:
         """What is given here, and for the rest what suits the network and the length of the run."""
         names = [part.name for part in fields(Preset) if hasattr(self, part.name)]
         given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
