@@ -104,7 +104,7 @@ def main(folder: str, samples: int, nonzero: float, saved: str | None) -> None:
     torch.set_num_threads(1)
     X_test, y_test = (part.numpy() for part in mnist_data.load(folder, "mnist", "t10k"))
     model = BCDClassifier.load(saved) if saved else train(folder, samples, nonzero)
-    print(f"{describe()}; nonzeros {100 * (1 - model.sparsity_["zeros"]):.2f}%", end=", ")
+    print(f"{describe()}; nonzeros {100 * (1 - model.sparsity_['zeros']):.2f}%", end=", ")
     print(f"test error {error(model.predictor('dense'), X_test, y_test):.2f}%")
 
     c = {"C99, float32": model.to_c("net"), "C99, int8": model.to_c("net", int8=True)}
