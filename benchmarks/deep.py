@@ -12,11 +12,10 @@ Usage: python benchmarks/deep.py [--data DIR] [--samples N] [--depth 48] [--tune
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from pathlib import Path
 
-from mnist_data import load
+from machine import images
 from time_to_error import lines, mean, save, seconds_to
 
 from tikhonet import Blocks, Fenchel, Network, Problem, Stochastic
@@ -109,7 +108,7 @@ def report(store: Path, goals: tuple[float, ...]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("TIKHONET_DATA", "data"))
+    parser.add_argument("--data", help="folder of the data sets, as `data_home`")
     parser.add_argument("--samples", type=int, default=60000)
     parser.add_argument("--depth", type=int, default=48)
     parser.add_argument("--tune", action="store_true")
@@ -122,14 +121,14 @@ def main() -> None:
     depth = "" if options.depth == 48 else f"-{options.depth}"
     store = Path("results", "deep", f"mnist-{options.samples}{depth}.jsonl")
     problem = Problem(Network.chain([784] + [256] * options.depth), lift=Fenchel())
-    data = tuple(part[: options.samples] for part in load(options.data, "mnist", "train"))
+    data = tuple(part[: options.samples] for part in images("mnist", "train", options.data))
     solvers = options.solvers.split(",") if options.solvers else []
     given = (pair.split("=") for pair in options.epochs.split(",") if pair)
     epochs = EPOCHS | {name: int(number) for name, number in given}
     if options.tune:
         tune(solvers, epochs, problem, data, store)
         return
-    test = load(options.data, "mnist", "t10k")
+    test = images("mnist", "test", options.data)
     for seed in map(int, options.seeds.split(",")):
         for solver in solvers:
             key = (solver, epochs.get(solver, USUAL_EPOCHS), seed)

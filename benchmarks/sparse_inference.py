@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import os
 import subprocess
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import mnist_data
 import numpy as np
 import torch
-from machine import describe
-from sparse_network import pruned
+from machine import describe, images
 
 from tikhonet import Network
 from tikhonet.estimators import BCDClassifier
@@ -91,18 +87,16 @@ def error(predict: Predict, X: np.ndarray, y: np.ndarray) -> float:
     return 100 * float((predict(X).argmax(1) != y).mean())
 
 
-def train(folder: str, samples: int, nonzero: float) -> BCDClassifier:
-    """The paper's network, pruned and refitted."""
-    X, y = (part.numpy()[:samples] for part in mnist_data.load(folder, "mnist", "train"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        dense = BCDClassifier(network=Network.paper(784), head="svm", random_state=0, n_jobs=1).fit(X, y)
-    return pruned(dense, X, y, nonzero)
+def train(folder: str | None, samples: int, nonzero: float) -> BCDClassifier:
+    """The paper's network with a budget of nonzeros."""
+    X, y = (part.numpy()[:samples] for part in images("mnist", "train", folder))
+    network, choices = Network.paper(784), {"head": "svm", "sparsity": nonzero, "random_state": 0, "n_jobs": 1}
+    return BCDClassifier(network=network, **choices).fit(X, y)
 
 
-def main(folder: str, samples: int, nonzero: float, saved: str | None) -> None:
+def main(folder: str | None, samples: int, nonzero: float, saved: str | None) -> None:
     torch.set_num_threads(1)
-    X_test, y_test = (part.numpy() for part in mnist_data.load(folder, "mnist", "t10k"))
+    X_test, y_test = (part.numpy() for part in images("mnist", "test", folder))
     model = BCDClassifier.load(saved) if saved else train(folder, samples, nonzero)
     print(f"{describe()}; nonzeros {100 * (1 - model.sparsity_['zeros']):.2f}%", end=", ")
     print(f"test error {error(model.predictor('dense'), X_test, y_test):.2f}%")
@@ -141,7 +135,7 @@ def main(folder: str, samples: int, nonzero: float, saved: str | None) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("TIKHONET_DATA", "data"))
+    parser.add_argument("--data", help="folder of the data sets, as `data_home`")
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--nonzero", type=float, default=0.02)
     parser.add_argument("--model", help="a saved classifier of MNIST, instead of training one")
