@@ -56,10 +56,10 @@ def test_epochs_sets_the_passes_of_all_that_train_a_network():
     assert {method.steps for method in found if method.way in WAYS[:5]} == {7}
 
 
-def test_few_images_get_more_passes_in_the_full_size():
+def test_few_images_get_passes_of_their_own_in_the_full_size():
     assert FULL.for_rows(60_000) is FULL
     few = methods(FULL.for_rows(5000), NETWORK)
-    assert [few[f"{way}-48"].steps for way in ("bcd", "classifier", "adam", "admm")] == [30, 30, 60, 50]
+    assert [few[f"{way}-48"].steps for way in ("bcd", "classifier", "adam", "admm")] == [8, 8, 60, 50]
     assert QUICK.for_rows(100) is QUICK
 
 
