@@ -2,7 +2,7 @@
 
 Four ways to zeros, on the same images from three seeds, each with a linear SVM refitted on its features: a budget of
 nonzeros in the stochastic trainer; the l1 ball alone, whose zeros emerge (BCD-S); and magnitude pruning of the network
-that Adam trained, at once with fine-tuning or gradually. All get the same number of epochs, pruned Adam some more.
+that Adam trained, at once with fine-tuning or gradually. All get the same number of epochs.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ QUICK = Size(
 FULL = Size(
     "full",
     shares=(20.0, 10.0, 5.0, 2.42, 1.0, 0.5),
-    dense={"epochs": 6},
-    sparse=SPARSE | {"epochs": 6},
-    ball={"epochs": 6, "change": 0.9},
-    adam={"rate": 5e-4, "batch_size": 128, "epochs": 10, "drop_inputs": 0.1, "drop_features": 0.2},
+    dense={"epochs": 15},
+    sparse=SPARSE | {"epochs": 15},
+    ball={"epochs": 15, "change": 0.9},
+    adam={"rate": 5e-4, "batch_size": 128, "epochs": 15, "drop_inputs": 0.1, "drop_features": 0.2},
     certified=3000,
 )
 
