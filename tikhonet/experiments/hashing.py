@@ -21,7 +21,7 @@ from tikhonet.experiments.databases import Database
 from tikhonet.experiments.hashing_trials import HashMethod, do_hash_trial
 from tikhonet.experiments.progress import Report
 from tikhonet.experiments.records import HashingRecord, Pictures
-from tikhonet.experiments.runner import run_queue, torch_threads
+from tikhonet.experiments.runner import check_epochs, run_queue, torch_threads
 from tikhonet.experiments.trials import Watch
 from tikhonet.network import Network
 
@@ -132,8 +132,7 @@ def run(
 
     `solvers` are names of `methods` or of ways, all if None; `epochs` sets the passes of all that train a network.
     """
-    if epochs is not None and epochs < 1:
-        raise ValueError(f"epochs must be at least 1, got {epochs}")
+    check_epochs(epochs)
     network = Network.chain([data.X.shape[1], *data.hidden], bias=True)
     rows = data.X_train, data.y_train
     chosen = choose(methods(size.for_rows(len(rows[0])), network, epochs), solvers)

@@ -11,14 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from tikhonet.baselines import Backprop
 from tikhonet.experiments.images import Images
 from tikhonet.experiments.progress import Report
 from tikhonet.experiments.records import Record
-from tikhonet.experiments.runner import run_trials, torch_threads
+from tikhonet.experiments.runner import check_epochs, run_chosen
 from tikhonet.experiments.trials import Method, Pixels, Untrained
 from tikhonet.lifts import Fenchel
 from tikhonet.network import Network
@@ -140,12 +139,7 @@ def run(
 
     `solvers` are names of `methods`, all of them if None; `epochs` sets the passes of every solver.
     """
-    if epochs is not None and epochs < 1:
-        raise ValueError(f"epochs must be at least 1, got {epochs}")
+    check_epochs(epochs)
     known = methods(size, Network.paper(data.X_train.shape[1]), epochs)
-    unknown = sorted(set(solvers or ()) - set(known))
-    if unknown:
-        raise ValueError(f"solvers must be among {', '.join(known)}, got {', '.join(unknown)}")
-    chosen = [known[name] for name in solvers or known]
-    with torch_threads(size.threads):
-        return run_trials(("mnist", size.name), chosen, data, Path(output, "records"), trials, progress)
+    options: dict[str, Any] = {"solvers": solvers, "trials": trials, "threads": size.threads, "progress": progress}
+    return run_chosen(("mnist", size.name), known, data, output, **options)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -44,6 +45,31 @@ class Trainable(Protocol):
 
 Kind = TypeVar("Kind", bound=Trial)
 Way = TypeVar("Way", bound=Trainable)
+
+
+def run_chosen(
+    identity: Identity,
+    known: Mapping[str, Method],
+    data: Images,
+    output: str | os.PathLike[str],
+    *,
+    solvers: Sequence[str] | None,
+    trials: Sequence[int],
+    threads: int | None,
+    progress: Report | None,
+) -> list[Record]:
+    """The trials of the known methods with these names, all of them if None; records are kept in `output/records`."""
+    unknown = sorted(set(solvers or ()) - set(known))
+    if unknown:
+        raise ValueError(f"solvers must be among {', '.join(known)}, got {', '.join(unknown)}")
+    chosen = [known[name] for name in solvers or known]
+    with torch_threads(threads):
+        return run_trials(identity, chosen, data, Path(output, "records"), trials, progress)
+
+
+def check_epochs(epochs: int | None) -> None:
+    if epochs is not None and epochs < 1:
+        raise ValueError(f"epochs must be at least 1, got {epochs}")
 
 
 def run_trials(
