@@ -165,7 +165,8 @@ def report(store: Path, goals: tuple[float, ...]) -> None:
         )
         if ours and others:
             (mine, spent), (rival, longer) = (min(group.items(), key=lambda item: item[1]) for group in (ours, others))
-            print(f"{goal}%: {mine} {spent:.1f} s, {rival} {longer:.1f} s, ratio {longer / spent:.1f}")
+            ratio = f"{longer / spent:.1f}" if spent < float("inf") else "none, not reached"
+            print(f"{goal}%: {mine} {spent:.1f} s, {rival} {longer:.1f} s, ratio {ratio}")
     ax.set(xlabel="training seconds", ylabel="test error %, linear SVM refitted", xscale="log", yscale="log")
     ax.grid(alpha=0.3, which="both")
     for axis, ticks in ((ax.xaxis, (5, 10, 20, 50, 100, 200, 500)), (ax.yaxis, (1, 1.2, 1.5, 2, 3, 4, 5, 10))):
