@@ -79,8 +79,8 @@ FULL = Size(
     admm={"epochs": 50},
     few={"hasher": 8, "classifier": 8, "adam": 60},
 )
-"""Adam starts looks-linear as the others do, with a rate that trains 48 layers; ADMM keeps its own penalties. With
-5,000 images the hasher takes 8 passes: in 20 and 30 of them its loss on 48 layers rose again."""
+"""Adam starts looks-linear as the others do, with a rate that trains 48 layers; ADMM keeps its own penalties. The 8
+passes over 5,000 images are from before the shorter steps of deep networks, when more of them raised the loss."""
 
 
 def methods(size: Size, network: Network, epochs: int | None = None) -> dict[str, HashMethod]:
