@@ -137,27 +137,19 @@ def fastest(times: dict[int, list[list[float]]], goal: int) -> float:
 def report(store: Path, goals: tuple[float, ...]) -> None:
     """Final errors by schedule, times to the goals, and the picture of the curves."""
     runs = [line for line in lines(store) if "trial" not in line]
-    _, ax = plt.subplots(figsize=(8, 5))
     times: dict[str, dict[int, list[list[float]]]] = {}
-    for number, solver in enumerate(
-        sorted({line["solver"] for line in runs}, key=lambda name: ("BCD" not in name, name))
-    ):
-        for epochs in sorted({line["epochs"] for line in runs if line["solver"] == solver}):
-            mine = [line for line in runs if line["solver"] == solver and line["epochs"] == epochs]
-            errors = {line["seed"]: line["curve"][-1][2] for line in mine}
-            text = f"{solver:9} {epochs:3} epochs: {mean(list(errors.values())):.2f}%  {errors}"
-            timed = [line["curve"] for line in mine if line["timed"]]
-            if timed:
-                spent = [[seconds_to(curve, goal) for goal in goals] for curve in timed]
-                times.setdefault(solver, {})[epochs] = spent
-                means = [mean(list(column)) for column in zip(*spent, strict=True)]
-                reached = ", ".join(f"{goal}% in {seconds:.1f} s" for goal, seconds in zip(goals, means, strict=True))
-                text += f", {mean([curve[-1][1] for curve in timed]):.0f} s; {reached} ({len(timed)} timed)"
-                _, seconds, error = zip(*timed[0], strict=True)
-                ax.plot(
-                    seconds, error, f"C{number}.-", label=f"{solver}, {epochs} epochs", lw=1 + 1.5 * ("BCD" in solver)
-                )
-            print(text)
+    for solver, epochs in sorted({(line["solver"], line["epochs"]) for line in runs}, key=lambda key: order(*key)):
+        mine = [line for line in runs if (line["solver"], line["epochs"]) == (solver, epochs)]
+        errors = {line["seed"]: line["curve"][-1][2] for line in mine}
+        text = f"{solver:9} {epochs:3} epochs: {mean(list(errors.values())):.2f}%  {errors}"
+        timed = [line["curve"] for line in mine if line["timed"]]
+        if timed:
+            spent = [[seconds_to(curve, goal) for goal in goals] for curve in timed]
+            times.setdefault(solver, {})[epochs] = spent
+            means = [mean(list(column)) for column in zip(*spent, strict=True)]
+            reached = ", ".join(f"{goal}% in {seconds:.1f} s" for goal, seconds in zip(goals, means, strict=True))
+            text += f", {mean([curve[-1][1] for curve in timed]):.0f} s; {reached} ({len(timed)} timed)"
+        print(text)
     for index, goal in enumerate(goals):
         ours, others = (
             {name: fastest(found, index) for name, found in times.items() if ("BCD" in name) is side}
@@ -167,13 +159,34 @@ def report(store: Path, goals: tuple[float, ...]) -> None:
             (mine, spent), (rival, longer) = (min(group.items(), key=lambda item: item[1]) for group in (ours, others))
             ratio = f"{longer / spent:.1f}" if spent < float("inf") else "none, not reached"
             print(f"{goal}%: {mine} {spent:.1f} s, {rival} {longer:.1f} s, ratio {ratio}")
+    draw([line for line in runs if line["timed"] and "@" not in line["solver"]], store.with_suffix(".png"))
+
+
+def order(solver: str, epochs: int) -> tuple[bool, str, int]:
+    return "BCD" not in solver, solver, epochs
+
+
+def draw(runs: list[dict], path: Path) -> None:
+    """Of every solver and length of run, the one that ended best; a solver's settings share its colour."""
+    best: dict[tuple[str, int], dict] = {}
+    for line in sorted(runs, key=lambda line: -line["curve"][-1][2]):
+        best[parse(line["solver"])[0], line["epochs"]] = line
+    if not best:
+        return
+    longest = {name: max(epochs for other, epochs in best if other == name) for name, _ in best}
+    colours = {name: f"C{number}" for number, name in enumerate(["BCD", *SOLVERS])}
+    _, ax = plt.subplots(figsize=(8, 5))
+    for (name, epochs), line in sorted(best.items(), key=lambda item: order(*item[0])):
+        _, seconds, error = zip(*line["curve"], strict=True)
+        style = {"lw": 2.5 if name == "BCD" else 1, "ls": "-" if epochs == longest[name] else "--"}
+        ax.plot(seconds, error, ".", color=colours[name], label=f"{name}, {epochs} epochs", **style)
     ax.set(xlabel="training seconds", ylabel="test error %, linear SVM refitted", xscale="log", yscale="log")
     ax.grid(alpha=0.3, which="both")
-    for axis, ticks in ((ax.xaxis, (5, 10, 20, 50, 100, 200, 500)), (ax.yaxis, (1, 1.2, 1.5, 2, 3, 4, 5, 10))):
+    marks = (1, 1.2, 1.5, 2, 3, 4, 5, 7, 9, 10, 11, 12, 14, 16, 20)
+    for axis, ticks in ((ax.xaxis, (5, 10, 20, 50, 100, 200, 500)), (ax.yaxis, marks)):
         axis.set(major_locator=FixedLocator(ticks), major_formatter="{x:g}", minor_formatter=NullFormatter())
-    if times:
-        ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    ax.figure.savefig(store.with_suffix(".png"), dpi=150, bbox_inches="tight")
+    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    ax.figure.savefig(path, dpi=150, bbox_inches="tight")
 
 
 def main() -> None:
