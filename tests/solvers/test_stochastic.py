@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 from tests.strategies import CLASSES, LOSSES, SETS, make_samples, problems, seeds
 from tikhonet import (
     BlockDescent,
+    Budget,
     Fenchel,
     Network,
     Problem,
@@ -22,7 +23,7 @@ from tikhonet import (
 )
 from tikhonet.solvers.batches import ArrayBatches
 from tikhonet.solvers.minibatch import FullGram, forward, targets_sweep
-from tikhonet.solvers.steps import DEEP, LASTING, LONG, USUAL
+from tikhonet.solvers.steps import DEEP, LASTING, LONG, SPARSE, USUAL
 
 
 @pytest.fixture(scope="module")
@@ -331,10 +332,13 @@ def test_a_deep_plain_network_trains_with_the_same_call(digits):
     assert error(problem, training, X_test, y_test) < 0.08
 
 
-def test_depth_and_length_decide_what_is_not_given():
+def test_depth_length_and_budget_decide_what_is_not_given():
     assert Stochastic().preset(DEEP64, False) == Stochastic().preset(DEEP64, True) == DEEP
     assert Stochastic().preset(SMALL64, False) == Stochastic().preset(Network.paper(8), False) == USUAL
     assert Stochastic().preset(SMALL64, True) == LASTING
+    sparse = Stochastic(budget=Budget(0.1))
+    assert sparse.preset(SMALL64, False) == sparse.preset(SMALL64, True) == SPARSE
+    assert sparse.preset(DEEP64, True) == DEEP
     mine = Stochastic(change=0.2, metric="leading", drop_inputs=0.3).preset(DEEP64, False)
     assert (mine.change, mine.metric, mine.drop_inputs) == (0.2, "leading", 0.3)
     assert (mine.momentum, mine.drop_features) == (DEEP.momentum, DEEP.drop_features)

@@ -133,7 +133,7 @@ class Parameters(BaseEstimator):
     callbacks: Any = None
 
     _default_dropout: ClassVar[tuple[float, float]] = (0.1, 0.2)
-    _sparse_dropout: ClassVar[tuple[float, float]] = (0.05, 0.0)
+    _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (None, None)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden_layer_sizes": ["array-like", COUNT],
         "network": [Network, None],

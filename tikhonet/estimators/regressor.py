@@ -39,7 +39,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     head: Any = "ridge"
 
     _default_dropout: ClassVar[tuple[float, float]] = (0.0, 0.4)
-    _sparse_dropout: ClassVar[tuple[float, float]] = (0.0, 0.4)
+    _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (0.0, 0.4)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
         "head": [StrOptions({"ridge", "trained"}), HasMethods(["fit", "predict"])],

@@ -110,7 +110,8 @@ def default_epochs(rows: int, batch: int) -> int:
     return max(EPOCHS, math.ceil(STEPS / max(1, round(rows / batch))))
 
 
-def dropout_of(parameters: Parameters) -> tuple[float, float]:
+def dropout_of(parameters: Parameters) -> tuple[float | None, float | None]:
+    """Of inputs and last features; None is what suits the network and the run."""
     if isinstance(parameters.dropout, str):
         return parameters._default_dropout if parameters.sparsity is None else parameters._sparse_dropout
     if isinstance(parameters.dropout, Real):

@@ -41,22 +41,25 @@ LONG = 180.0
 
 @dataclass(frozen=True)
 class Preset:
-    """The constants that depend on how deep the network and how long the run is."""
+    """The constants that depend on how deep the network is, how long the run and how many weights it may keep."""
 
     change: float
     momentum: float
     metric: Literal["leading", "full"]
     damping_W: float
+    ridge_V: float
     drop_inputs: float
     drop_features: float
     depth_power: float
     """Steps are (3 / N)^depth_power as long in networks of N > 3 layers."""
 
 
-USUAL = Preset(0.3, 0.95, "leading", 10.0, 0.1, 0.2, depth_power=0.5)
+USUAL = Preset(0.3, 0.95, "leading", 10.0, 0.1, 0.1, 0.2, depth_power=0.5)
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
-DEEP = Preset(0.08, 0.8, "full", 0.1, 0.0, 0.0, depth_power=1.0)
+SPARSE = replace(USUAL, change=0.9, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
+"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md)."""
+DEEP = Preset(0.08, 0.8, "full", 0.1, 0.1, 0.0, 0.0, depth_power=1.0)
 """For deep plain networks.
 
 They start as isometries, where the changes of all layers add up in one direction, the noise of dropout passes through
@@ -66,7 +69,7 @@ to the end, and the directions in which inputs vary little count as much as the 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The constants of a step; None is what suits the network and the run (`DEEP`, `LASTING`, `USUAL`).
+    """The constants of a step; None is what suits the network and the run (`DEEP`, `SPARSE`, `LASTING`, `USUAL`).
 
     They hold for batches of 1000 rows and are converted for others, so that a setting means the same per sample.
     `change`: relative change of a layer's pre-activations per step, at the start of a run that is not long.
@@ -82,7 +85,7 @@ class Recipe:
     momentum: float | None = None
     damping_U: float = 30.0
     damping_W: float | None = None
-    ridge_V: float = 0.1
+    ridge_V: float | None = None
     memory: float = 0.94
     averaging: float = 0.98
     rank: int = 64
@@ -110,7 +113,8 @@ class Recipe:
         """What is given here, and for the rest what suits the network and the length of the run."""
         names = [part.name for part in fields(Preset) if hasattr(self, part.name)]
         given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return replace(DEEP if deep_and_plain(network) else LASTING if long else USUAL, **given)
+        shallow = SPARSE if self.budget else LASTING if long else USUAL
+        return replace(DEEP if deep_and_plain(network) else shallow, **given)
 
 
 @dataclass
@@ -314,7 +318,7 @@ class Steps:
 
         if t < 5 or t % max(1, round(3 / max(1.0, size))) == 0:
             A = here.A[problem.network.depth]
-            state.classifier.update(problem.loss, A, targets, weigh(A), rows, beta=beta, ridge=recipe.ridge_V)
+            state.classifier.update(problem.loss, A, targets, weigh(A), rows, beta=beta, ridge=self.preset.ridge_V)
         if t < 5 or t % max(1, round(6 / max(1.0, size))) == 0:
             for n, layer in state.layers.items():
                 A = stacked_inputs(problem, n, here.A)

@@ -193,6 +193,6 @@ class _Run:
             A = self.features(batch.X, state)
             weighted = A if batch.weight is None else A * batch.weight[:, None]
             rows = float(len(A)) if batch.weight is None else float(batch.weight.sum())
-            ridge = 0.01 * self.solver.ridge_V
+            ridge = 0.01 * self.steps.preset.ridge_V
             clean.update(self.problem.loss, A, batch.targets, weighted, rows, beta=1.0, ridge=ridge)
         return clean.V
