@@ -1,12 +1,15 @@
 """Sec. 3.3.2: a plain 48 x 256 network on MNIST, test error by epoch and training seconds, by all trainers.
 
 Ours with its defaults, back-propagation from each of our initialisations, and ADMM; error of the network's own linear
-outputs. `--tune` first tries every rival's settings on the last sixth of the training images. Runs go solver by
-solver within a seed; each finished one is a line of `results/deep/mnist-<samples>.jsonl` and is not done again, so the
-whole can be done in pieces. `--untimed` is for a machine that is shared: errors are kept, seconds are not.
+outputs. With `--bits` all of them train towards class codewords of that length and the signs of the outputs are codes;
+in place of the error then stands 100 (1 - mAP), test images as queries, training images as database. `--tune` first
+tries every rival's settings on the last sixth of the training images. Runs go solver by solver within a seed; each
+finished one is a line of `results/deep/mnist-<samples>.jsonl` and is not done again, so the whole can be done in
+pieces. `--untimed` is for a machine that is shared: errors are kept, seconds are not.
 
-Usage: python benchmarks/deep.py [--data DIR] [--samples N] [--depth 48] [--tune] [--untimed] [--seeds 0,1,2]
-       [--solvers BCD,Adam/looks-linear,Adam/he,SGD/looks-linear,ADMM] [--epochs BCD=3,ADMM=20] [--goals 2.2,1.8]
+Usage: python benchmarks/deep.py [--data DIR] [--samples N] [--depth 48] [--bits 48] [--tune] [--untimed]
+       [--seeds 0,1,2] [--solvers BCD,Adam/looks-linear,Adam/he,SGD/looks-linear,ADMM] [--epochs BCD=3,ADMM=20]
+       [--goals 2.2,1.8]
 """
 
 from __future__ import annotations
@@ -17,9 +20,12 @@ from pathlib import Path
 
 from machine import images
 from time_to_error import lines, mean, save, seconds_to
+from torch import Tensor, from_numpy
 
 from tikhonet import Blocks, Fenchel, Network, Problem, Stochastic
 from tikhonet.baselines import ADMM, Backprop
+from tikhonet.hashing import evaluate, pack
+from tikhonet.hashing.codewords import codewords
 
 HE = {"initial": "gaussian", "initial_scale": 2**0.5}
 LOOKS_LINEAR = {"initial": "looks-linear", "initial_scale": 1.0}
@@ -34,16 +40,17 @@ EPOCHS = {"BCD": 3, "ADMM": 20}
 USUAL_EPOCHS = 10
 
 
-def run(solver: str, settings: dict, epochs: int, seed: int, problem: Problem, data, test) -> dict:
-    """One run with its curve: (epoch, training seconds so far, test error in percent)."""
+def run(solver: str, settings: dict, epochs: int, seed: int, problem: Problem, data, test, bits: int | None) -> dict:
+    """One run with its curve: (epoch, training seconds so far, what is missed on the test images in percent)."""
     X, y = data
-    targets = problem.loss.encode(y, 10)
+    targets = from_numpy(codewords(10, bits, seed)).to(X)[y] if bits else problem.loss.encode(y, 10)
     curve, seconds = [], 0.0
 
     def measure(number: int, spent: float, blocks: Blocks) -> None:
         nonlocal seconds
         seconds += spent
-        curve.append((number, round(seconds, 2), round(error(problem, blocks, test), 2)))
+        missed = missed_precision(problem, blocks, data, test, bits) if bits else error(problem, blocks, test)
+        curve.append((number, round(seconds, 2), round(missed, 2)))
 
     if solver == "BCD":
         state = None
@@ -66,13 +73,22 @@ def rival(solver: str, epochs: int, settings: dict) -> Callable:
     return Backprop(name, epochs=epochs, **(HE if start == "he" else LOOKS_LINEAR), **settings).run
 
 
+def scores(problem: Problem, blocks: Blocks, X: Tensor) -> Tensor:
+    return problem.network.features(X, blocks.W) @ blocks.V.T
+
+
 def error(problem: Problem, blocks: Blocks, test) -> float:
     X, y = test
-    wrong = (problem.network.features(X, blocks.W) @ blocks.V.T).argmax(1) != y
-    return 100 * float(wrong.double().mean())
+    return 100 * float((scores(problem, blocks, X).argmax(1) != y).double().mean())
 
 
-def tune(solvers: list[str], epochs: dict[str, int], problem: Problem, data, store: Path) -> None:
+def missed_precision(problem: Problem, blocks: Blocks, data, test, bits: int) -> float:
+    database, queries = (pack(scores(problem, blocks, X).numpy()) for X, _ in (data, test))
+    found = evaluate(queries, test[1].numpy(), database, data[1].numpy(), n_bits=bits)
+    return 100 * (1 - found.mean_average_precision.expected)
+
+
+def tune(solvers: list[str], epochs: dict[str, int], problem: Problem, data, store: Path, bits: int | None) -> None:
     X, y = data
     held = max(1, len(X) // 6)
     split = (X[:-held], y[:-held]), (X[-held:], y[-held:])
@@ -80,7 +96,7 @@ def tune(solvers: list[str], epochs: dict[str, int], problem: Problem, data, sto
         for trial, settings in enumerate(TRIALS.get(solver, [])):
             done = {(line["solver"], line["trial"]) for line in lines(store) if "trial" in line}
             if (solver, trial) not in done:
-                record = run(solver, settings, epochs.get(solver, USUAL_EPOCHS), 0, problem, *split)
+                record = run(solver, settings, epochs.get(solver, USUAL_EPOCHS), 0, problem, *split, bits)
                 save(store, record | {"trial": trial})
                 print(f"{solver:17} trial {trial}: {record['curve'][-1][2]:.2f}%  {settings}", flush=True)
 
@@ -111,6 +127,7 @@ def main() -> None:
     parser.add_argument("--data", help="folder of the data sets, as `data_home`")
     parser.add_argument("--samples", type=int, default=60000)
     parser.add_argument("--depth", type=int, default=48)
+    parser.add_argument("--bits", type=int, help="train towards class codewords of that length")
     parser.add_argument("--tune", action="store_true")
     parser.add_argument("--untimed", action="store_true", help="the machine is shared: keep errors, not seconds")
     parser.add_argument("--solvers", default=",".join(["BCD", *TRIALS]))
@@ -119,14 +136,15 @@ def main() -> None:
     parser.add_argument("--goals", default="2.2,1.8", help="errors in percent to give the time to")
     options = parser.parse_args()
     depth = "" if options.depth == 48 else f"-{options.depth}"
-    store = Path("results", "deep", f"mnist-{options.samples}{depth}.jsonl")
+    bits = f"-{options.bits}bits" if options.bits else ""
+    store = Path("results", "deep", f"mnist-{options.samples}{depth}{bits}.jsonl")
     problem = Problem(Network.chain([784] + [256] * options.depth), lift=Fenchel())
     data = tuple(part[: options.samples] for part in images("mnist", "train", options.data))
     solvers = options.solvers.split(",") if options.solvers else []
     given = (pair.split("=") for pair in options.epochs.split(",") if pair)
     epochs = EPOCHS | {name: int(number) for name, number in given}
     if options.tune:
-        tune(solvers, epochs, problem, data, store)
+        tune(solvers, epochs, problem, data, store, options.bits)
         return
     test = images("mnist", "test", options.data)
     for seed in map(int, options.seeds.split(",")):
@@ -135,7 +153,7 @@ def main() -> None:
             before = [line for line in lines(store) if "trial" not in line and (line["timed"] or options.untimed)]
             if any(key == (line["solver"], line["epochs"], line["seed"]) for line in before):
                 continue
-            record = run(solver, chosen(solver, store), *key[1:], problem, data, test)
+            record = run(solver, chosen(solver, store), *key[1:], problem, data, test, options.bits)
             save(store, record | {"timed": not options.untimed})
             print(solver, "seed", seed, record["curve"], flush=True)
     report(store, tuple(map(float, options.goals.split(","))))

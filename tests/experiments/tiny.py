@@ -23,6 +23,7 @@ TINY_SPARSE = sparse.Size(
     sparse={"epochs": 3, "batch_size": 30},
     ball={"epochs": 2, "batch_size": 50},
     adam={"rate": 1e-3, "batch_size": 32, "epochs": 3},
+    pruned={"rate": 1e-3, "batch_size": 32, "epochs": 3},
     certified=80,
     threads=1,
 )

@@ -73,14 +73,13 @@ own."""
 FULL = Size(
     "full",
     bits=(16, 24, 32, 48, 64),
-    hasher={"max_iter": 10, "dropout": 0.0},
-    classifier={"max_iter": 10, "dropout": 0.0},
+    hasher={"max_iter": 5, "dropout": 0.0},
+    classifier={"max_iter": 5, "dropout": 0.0},
     adam={"rate": 1e-4, "batch_size": 128, "epochs": 10},
-    admm={"epochs": 50},
-    few={"hasher": 8, "classifier": 8, "adam": 60},
+    admm={"epochs": 20},
+    few={"hasher": 30, "classifier": 30, "adam": 60},
 )
-"""Adam starts looks-linear as the others do, with a rate that trains 48 layers; ADMM keeps its own penalties. The 8
-passes over 5,000 images are from before the shorter steps of deep networks, when more of them raised the loss."""
+"""Adam starts looks-linear as the others do, with a rate that trains 48 layers; ADMM keeps its own penalties."""
 
 
 def methods(size: Size, network: Network, epochs: int | None = None) -> dict[str, HashMethod]:

@@ -34,7 +34,7 @@ GRADUAL: dict[str, Any] = {"begin": 0.1, "end": 0.7}
 class Size:
     """How much is done: the shares of nonzeros in percent, and the settings of each way.
 
-    `dense`, `sparse` and `ball` are settings of the stochastic trainer, `adam` of back-propagation, dense and pruned.
+    `dense`, `sparse` and `ball` are settings of the stochastic trainer, `adam` and `pruned` of back-propagation.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Size:
     sparse: dict[str, Any]
     ball: dict[str, Any]
     adam: dict[str, Any]
+    pruned: dict[str, Any]
     certified: int | None = None
     """Rows of the certificates."""
     threads: int | None = None
@@ -55,6 +56,7 @@ QUICK = Size(
     sparse={"epochs": 15, "batch_size": 100, "change": 1.5},
     ball={"epochs": 15, "batch_size": 100, "change": 1.5},
     adam={"rate": 5e-3, "batch_size": 32, "epochs": 15, "drop_inputs": 0.1, "drop_features": 0.2},
+    pruned={"rate": 5e-3, "batch_size": 32, "epochs": 15, "drop_inputs": 0.05},
     threads=1,
 )
 
@@ -65,6 +67,7 @@ FULL = Size(
     sparse={"epochs": 15},
     ball={"epochs": 15, "change": 0.9},
     adam={"rate": 5e-4, "batch_size": 128, "epochs": 15, "drop_inputs": 0.1, "drop_features": 0.2},
+    pruned={"rate": 1e-3, "batch_size": 128, "epochs": 15, "drop_inputs": 0.05},
     certified=3000,
 )
 
@@ -88,7 +91,7 @@ def methods(size: Size, network: Network, epochs: int | None = None) -> dict[str
             ("gradual", "Adam, pruned gradually", "sgd", gradual),
             ("one-shot", "Adam, pruned at once", "reference", once),
         ):
-            solver = Backprop("Adam", **size.adam | passes, pruning=pruning)
+            solver = Backprop("Adam", **size.pruned | passes, pruning=pruning)
             found.append(Method(f"{name}-{percent:g}", f"{title}, {words}", family, tight, solver, sparse=True))
     return {method.name: replace(method, certified=size.certified) for method in found}
 
