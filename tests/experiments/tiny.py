@@ -19,6 +19,7 @@ TINY = Size(
 TINY_SPARSE = sparse.Size(
     "tiny",
     shares=(10.0, 2.42),
+    radii=(1.0,),
     dense={"epochs": 2, "batch_size": 50},
     sparse={"epochs": 3, "batch_size": 30},
     ball={"epochs": 2, "batch_size": 50},

@@ -100,7 +100,7 @@ def test_a_budget_must_beat_the_better_pruning(summary):
 
 def test_other_verdicts_follow_their_figures(summary):
     few = {"W1": 2.0, "W2": 2.0, "W3": 2.0, "V": 100.0}
-    assert emergent(changed(summary, ball=("nonzero", few))).holds is True
+    assert emergent(changed(summary, ball_1=("nonzero", few))).holds is True
     assert emergent(summary).holds is False
     assert exact(summary).holds is True
     slow = {name.replace("-", "_").replace(".", "_"): ("seconds", 9.0) for name in summary.rows if "budget" in name}

@@ -32,13 +32,14 @@ GRADUAL: dict[str, Any] = {"begin": 0.1, "end": 0.7}
 
 @dataclass(frozen=True)
 class Size:
-    """How much is done: the shares of nonzeros in percent, and the settings of each way.
+    """How much is done: the shares of nonzeros in percent, the radii of the ball alone, the settings of each way.
 
     `dense`, `sparse` and `ball` are settings of the stochastic trainer, `adam` and `pruned` of back-propagation.
     """
 
     name: str
     shares: tuple[float, ...]
+    radii: tuple[float, ...]
     dense: dict[str, Any]
     sparse: dict[str, Any]
     ball: dict[str, Any]
@@ -52,6 +53,7 @@ class Size:
 QUICK = Size(
     "quick",
     shares=(20.0, 10.0, 5.0, 2.42),
+    radii=(1.0,),
     dense={"epochs": 15, "batch_size": 100, "change": 0.6},
     sparse={"epochs": 15, "batch_size": 100, "change": 1.5},
     ball={"epochs": 15, "batch_size": 100, "change": 1.5},
@@ -63,9 +65,10 @@ QUICK = Size(
 FULL = Size(
     "full",
     shares=(20.0, 10.0, 5.0, 2.42, 1.0, 0.5),
+    radii=(1.0, 0.5, 0.25),
     dense={"epochs": 15},
     sparse={"epochs": 15},
-    ball={"epochs": 15, "change": 0.9},
+    ball={"epochs": 15, "change": 2.0},
     adam={"rate": 5e-4, "batch_size": 128, "epochs": 15, "drop_inputs": 0.1, "drop_features": 0.2},
     pruned={"rate": 1e-3, "batch_size": 128, "epochs": 15, "drop_inputs": 0.05},
     certified=3000,
@@ -76,12 +79,15 @@ def methods(size: Size, network: Network, epochs: int | None = None) -> dict[str
     """Dense and sparse forms of all four ways, by name; `epochs` sets the passes of every one of them."""
     passes = {"epochs": epochs} if epochs else {}
     tight = Problem(network, lift=Fenchel())
-    ball, wide = (replace(tight, W_set=RowL1Ball(radius)) for radius in (1.0, RADIUS))
+    wide = replace(tight, W_set=RowL1Ball(RADIUS))
     found = [
         Method("dense", "Stochastic BCD", "stochastic", tight, Stochastic(**size.dense | passes)),
-        Method("ball", "l1 ball alone", "proximal", ball, Stochastic(**size.ball | passes), sparse=True),
         Method("adam", "Adam", "sgd", tight, Backprop("Adam", **size.adam | passes)),
     ]
+    for radius in size.radii:
+        title = f"l1 ball alone, radius {radius:g}"
+        problem, solver = replace(tight, W_set=RowL1Ball(radius)), Stochastic(**size.ball | passes)
+        found.append(Method(f"ball-{radius:g}", title, "proximal", problem, solver, sparse=True))
     for percent in size.shares:
         share, words = percent / 100, f"{percent:g}%"
         budget = Stochastic(**size.sparse | passes, budget=Budget(share))
@@ -91,8 +97,8 @@ def methods(size: Size, network: Network, epochs: int | None = None) -> dict[str
             ("gradual", "Adam, pruned gradually", "sgd", gradual),
             ("one-shot", "Adam, pruned at once", "reference", once),
         ):
-            solver = Backprop("Adam", **size.pruned | passes, pruning=pruning)
-            found.append(Method(f"{name}-{percent:g}", f"{title}, {words}", family, tight, solver, sparse=True))
+            pruned = Backprop("Adam", **size.pruned | passes, pruning=pruning)
+            found.append(Method(f"{name}-{percent:g}", f"{title}, {words}", family, tight, pruned, sparse=True))
     return {method.name: replace(method, certified=size.certified) for method in found}
 
 

@@ -37,17 +37,17 @@ class Frontier:
 
 
 WAYS = (
-    ("Budget (ours)", "stochastic", ("dense",), "budget-"),
-    ("l1 ball alone", "proximal", ("ball",), None),
-    ("Adam, gradually", "sgd", ("adam",), "gradual-"),
-    ("Adam, at once", "reference", ("adam",), "one-shot-"),
+    ("Budget (ours)", "stochastic", "dense", "budget-"),
+    ("l1 ball alone", "proximal", None, "ball-"),
+    ("Adam, gradually", "sgd", "adam", "gradual-"),
+    ("Adam, at once", "reference", "adam", "one-shot-"),
 )
 
 
 def frontier(summary: Summary) -> Frontier:
     curves = []
-    for label, family, names, prefix in WAYS:
-        rows = [row for row in summary.rows.values() if row.name in names or (prefix and row.name.startswith(prefix))]
+    for label, family, whole, prefix in WAYS:
+        rows = [row for row in summary.rows.values() if row.name == whole or row.name.startswith(prefix)]
         rows = sorted((row for row in rows if not math.isnan(row.error)), key=lambda row: -row.density)
         if rows:
             curves.append(Curve(label, family, rows))
@@ -84,12 +84,14 @@ def findings(summary: Summary) -> list[tuple[str, Finding]]:
 
 
 def emergent(summary: Summary) -> Finding:
-    ball, dense = summary.rows.get("ball"), summary.rows.get("dense")
-    if ball is None:
+    balls, dense = [row for row in summary.rows.values() if row.name.startswith("ball-")], summary.rows.get("dense")
+    if not balls:
         return Finding("The ball was not run.", None)
-    text = f"{ball.density:.1f}% are exactly nonzero, at {ball.error:.2f}% error"
-    text += f" (dense {dense.error:.2f}%)." if dense else "."
-    return Finding(text, ball.density <= PAPER_NONZERO)
+    points = [
+        f"radius {ball.name.removeprefix('ball-')}: {ball.density:.1f}% at {ball.error:.2f}% error" for ball in balls
+    ]
+    text = "; ".join(points) + (f" (dense {dense.error:.2f}%)." if dense else ".")
+    return Finding(text, min(ball.density for ball in balls) <= PAPER_NONZERO)
 
 
 def cost(summary: Summary, percent: float, points: float) -> Finding:
