@@ -155,13 +155,14 @@ class RowL1Ball(Ball):
     """|M_k|_1 <= radius for every row k: the set of the paper's BCD-S (Sec. 3.3.1), radius 1 there."""
 
     def norm(self, M: Tensor) -> Tensor:
-        norm: Tensor = torch.linalg.vector_norm(M.contiguous(), ord=1, dim=1, keepdim=True, dtype=torch.float64)
-        return norm
+        return M.contiguous().abs().sum(1, keepdim=True, dtype=torch.float64)
 
     def project(self, M: Tensor) -> Tensor:
         outside = (self.norm(M) > self.radius).squeeze(1)
         if not bool(outside.any()):
             return M
+        if bool(outside.all()):
+            return self.shrink(self._soft_threshold(M))
         P = M.clone()
         P[outside] = self.shrink(self._soft_threshold(M[outside]))
         return P
@@ -169,22 +170,22 @@ class RowL1Ball(Ball):
     def _soft_threshold(self, M: Tensor) -> Tensor:
         """sign(M) max(0, |M| - tau), each row's tau by Newton on its piecewise linear equation.
 
-        The iteration rises monotonically and ends after finitely many steps, without a sort.
+        tau rises and the entries above it become fewer, until they stay: finitely many steps, without a sort.
         """
         size = M.abs()
         largest = size.amax(1, keepdim=True)
         # Nothing further than the radius below the largest survives; measured from there, huge rows lose nothing.
-        size = torch.where(largest > self.radius, (size - largest) + self.radius, size).relu_()
-        tau = torch.zeros_like(size[:, :1])
-        for _ in range(M.shape[1] + 1):
-            active = size > tau
-            count = active.sum(1, keepdim=True).clamp_(min=1)
-            tau_next = ((size * active).sum(1, keepdim=True) - self.radius) / count
-            if not bool((tau_next > tau).any()):
-                break
-            tau = torch.maximum(tau, tau_next)
-        total = (size * active).sum(1, keepdim=True, dtype=torch.float64)
-        return (M.sign() * (size - (total - self.radius) / count).relu_()).to(M.dtype)
+        if bool((largest > self.radius).any()):
+            size = torch.where(largest > self.radius, (size - largest) + self.radius, size).relu_()
+        tau, count = torch.zeros_like(largest), torch.full_like(largest, torch.inf)
+        above = torch.empty_like(size)
+        fewer = True
+        while fewer:
+            excess = torch.sub(size, tau, out=above).relu_().sum(1, keepdim=True)
+            former, count = count, above.sign_().sum(1, keepdim=True).clamp_(min=1)
+            tau = torch.maximum(tau, tau + (excess - self.radius) / count)
+            fewer = bool((count < former).any())
+        return torch.sub(size, tau, out=above).relu_().mul_(M.sign())
 
 
 @dataclass(frozen=True)

@@ -311,7 +311,7 @@ class Steps:
 
     def update_statistics(self, here: Pass, targets: Tensor, weight: Tensor | None, rows: float, beta: float) -> None:
         """V-step, and the Gram matrices of the W-steps: both only as often as they change."""
-        recipe, problem, state, t, size = self.recipe, self.problem, self.state, self.state.step, self.size
+        problem, state, t, size = self.problem, self.state, self.state.step, self.size
 
         def weigh(A: Tensor) -> Tensor:
             return A if weight is None else A * weight[:, None]
