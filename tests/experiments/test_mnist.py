@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -88,6 +89,17 @@ def test_a_finished_run_is_not_done_again(data, tmp_path):
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
     assert run(data, TINY, tmp_path, solvers=["alg1", "pixels"], trials=(0,)) == first
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()} == times
+
+
+def test_two_processes_share_a_folder(data, tmp_path):
+    (theirs,) = run(data, TINY, tmp_path / "theirs", solvers=["pixels"], trials=(1,))
+
+    def arrive(progress):  # the other process ends its trial while this one is at its first
+        shutil.copytree(tmp_path / "theirs", tmp_path / "ours", dirs_exist_ok=True)
+
+    ours = run(data, TINY, tmp_path / "ours", solvers=["pixels"], trials=(0, 1), progress=arrive)
+    assert [record.trial for record in ours] == [0, 1]
+    assert ours[1].wall == theirs.wall
 
 
 SCRIPT = """

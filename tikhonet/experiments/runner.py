@@ -99,7 +99,10 @@ def run_queue(
     kind: type[Kind],
     progress: Report | None = None,
 ) -> list[Kind]:
-    """Methods take turns, trial by trial, so that a machine that becomes slower does so for all of them."""
+    """Methods take turns, trial by trial, so that a machine that becomes slower does so for all of them.
+
+    Processes may share a folder: each looks again before every trial whether it has been done.
+    """
     queue = [(trial, method) for trial in trials for method in methods]
     found = [finished(folder, method, trial, identity, description, kind) for trial, method in queue]
     done = {record.name: record for record in found if record}
@@ -115,8 +118,10 @@ def run_queue(
 
         forecast.begin()
         watch(0)
-        record, drawn = do(method, trial, watch)
-        save_record(folder, record, drawn)
+        record = finished(folder, method, trial, identity, description, kind)  # by another process meanwhile?
+        if record is None:
+            record, drawn = do(method, trial, watch)
+            save_record(folder, record, drawn)
         done[record.name] = record
         forecast.end(record)
     return [done[f"{method.name}-{trial}"] for trial, method in queue]
