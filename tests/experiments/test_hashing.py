@@ -58,8 +58,11 @@ def test_epochs_sets_the_passes_of_all_that_train_a_network():
 
 def test_few_images_get_passes_of_their_own_in_the_full_size():
     assert FULL.for_rows(60_000) is FULL
-    few = methods(FULL.for_rows(5000), NETWORK)
-    assert [few[f"{way}-48"].steps for way in ("bcd", "classifier", "adam", "admm")] == [8, 8, 60, 50]
+    all_, few = (methods(FULL.for_rows(rows), NETWORK) for rows in (60_000, 5000))
+    passes = {"bcd": "hasher", "classifier": "classifier", "adam": "adam"}
+    assert {way: few[f"{way}-48"].steps for way in passes} == {way: FULL.few[name] for way, name in passes.items()}
+    assert all(few[f"{way}-48"].steps > all_[f"{way}-48"].steps for way in passes)
+    assert few["admm-48"].steps == all_["admm-48"].steps
     assert QUICK.for_rows(100) is QUICK
 
 
