@@ -54,12 +54,30 @@ class Preset:
     """Steps are (3 / N)^depth_power as long in networks of N > 3 layers."""
 
 
-USUAL = Preset(0.3, 0.95, "leading", 10.0, 0.1, 0.1, 0.2, depth_power=0.5)
+USUAL = Preset(
+    change=0.3,
+    momentum=0.95,
+    metric="leading",
+    damping_W=10.0,
+    ridge_V=0.1,
+    drop_inputs=0.1,
+    drop_features=0.2,
+    depth_power=0.5,
+)
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
 SPARSE = replace(USUAL, change=0.9, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
 """With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md)."""
-DEEP = Preset(0.08, 0.8, "full", 0.1, 0.1, 0.0, 0.0, depth_power=1.0)
+DEEP = Preset(
+    change=0.08,
+    momentum=0.8,
+    metric="full",
+    damping_W=0.1,
+    ridge_V=0.1,
+    drop_inputs=0.0,
+    drop_features=0.0,
+    depth_power=1.0,
+)
 """For deep plain networks.
 
 They start as isometries, where the changes of all layers add up in one direction, the noise of dropout passes through
