@@ -4,7 +4,8 @@ Ours with its defaults, back-propagation from each of our initialisations, and A
 outputs. With `--bits` all of them train towards class codewords of that length and the signs of the outputs are codes;
 in place of the error then stands 100 (1 - mAP), test images as queries, training images as database. `--tune` first
 tries every rival's settings on the last sixth of the training images. Runs go solver by solver within a seed; each
-finished one is a line of a file in `results/deep` and is not done again, so the whole can be done in pieces. `--untimed` is for a machine that is shared: errors are kept, seconds are not.
+finished one is a line of a file in `results/deep` and is not done again, so the whole can be done in pieces.
+`--untimed` is for a machine that is shared: errors are kept, seconds are not.
 
 Usage: python benchmarks/deep.py [--data DIR] [--samples N] [--depth 48] [--bits 48] [--tune] [--untimed]
        [--seeds 0,1,2] [--solvers BCD,Adam/looks-linear,Adam/he,SGD/looks-linear,ADMM] [--epochs BCD=3,ADMM=20]
