@@ -3,13 +3,14 @@
 Ours with its defaults, back-propagation from each of our initialisations, and ADMM; error of the network's own linear
 outputs. With `--bits` all of them train towards class codewords of that length and the signs of the outputs are codes;
 in place of the error then stands 100 (1 - mAP), test images as queries, training images as database. `--tune` first
-tries every rival's settings on the last sixth of the training images. Runs go solver by solver within a seed; each
-finished one is a line of a file in `results/deep` and is not done again, so the whole can be done in pieces.
-`--untimed` is for a machine that is shared: errors are kept, seconds are not.
+tries every rival's settings on the last sixth of the training images; `--tuned FILE` takes those found in another run,
+such as one on fewer images. Runs go solver by solver within a seed; each finished one is a line of a file in
+`results/deep` and is not done again, so the whole can be done in pieces. `--untimed` is for a machine that is shared:
+errors are kept, seconds are not.
 
-Usage: python benchmarks/deep.py [--data DIR] [--samples N] [--depth 48] [--bits 48] [--tune] [--untimed]
-       [--seeds 0,1,2] [--solvers BCD,Adam/looks-linear,Adam/he,SGD/looks-linear,ADMM] [--epochs BCD=3,ADMM=20]
-       [--goals 2.2,1.8]
+Usage: python benchmarks/deep.py [--data DIR] [--samples N] [--depth 48] [--bits 48] [--tune] [--tuned FILE]
+       [--untimed] [--seeds 0,1,2] [--solvers BCD,Adam/looks-linear,Adam/he,SGD/looks-linear,ADMM]
+       [--epochs BCD=3,ADMM=20] [--goals 2.2,1.8]
 """
 
 from __future__ import annotations
@@ -29,10 +30,17 @@ from tikhonet.hashing.codewords import codewords
 
 HE = {"initial": "gaussian", "initial_scale": 2**0.5}
 LOOKS_LINEAR = {"initial": "looks-linear", "initial_scale": 1.0}
+ADAM = [
+    {"rate": 1e-4},
+    {"rate": 3e-4},
+    {"rate": 3e-5},
+    {"rate": 2e-4, "batch_size": 512},
+    {"rate": 5e-4, "batch_size": 512},
+]
 TRIALS: dict[str, list[dict]] = {
-    "Adam/looks-linear": [{"rate": rate} for rate in (1e-4, 3e-4, 3e-5, 1e-3)],
-    "Adam/he": [{"rate": rate} for rate in (1e-4, 3e-4, 3e-5, 1e-3)],
-    "SGD/looks-linear": [{"rate": rate} for rate in (3e-3, 1e-2, 1e-3, 3e-2)],
+    "Adam/looks-linear": ADAM,
+    "Adam/he": ADAM,
+    "SGD/looks-linear": [{"rate": rate} for rate in (3e-3, 1e-2, 1e-3, 3e-2)] + [{"rate": 1e-2, "batch_size": 512}],
     "ADMM": [{"beta": 1.0, "alpha": 1.0}, {"beta": 0.1, "alpha": 0.1}, {"beta": 10.0, "alpha": 10.0}, {"warm_up": 100}],
 }
 """What each rival may be set to; the first is used before any tuning."""
@@ -129,6 +137,7 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=48)
     parser.add_argument("--bits", type=int, help="train towards class codewords of that length")
     parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--tuned", type=Path, help="take the rivals' settings from the trials in this file")
     parser.add_argument("--untimed", action="store_true", help="the machine is shared: keep errors, not seconds")
     parser.add_argument("--solvers", default=",".join(["BCD", *TRIALS]))
     parser.add_argument("--epochs", default="", help="for instance BCD=3,ADMM=20")
@@ -153,7 +162,7 @@ def main() -> None:
             before = [line for line in lines(store) if "trial" not in line and (line["timed"] or options.untimed)]
             if any(key == (line["solver"], line["epochs"], line["seed"]) for line in before):
                 continue
-            record = run(solver, chosen(solver, store), *key[1:], problem, data, test, options.bits)
+            record = run(solver, chosen(solver, options.tuned or store), *key[1:], problem, data, test, options.bits)
             save(store, record | {"timed": not options.untimed})
             print(solver, "seed", seed, record["curve"], flush=True)
     report(store, tuple(map(float, options.goals.split(","))))
