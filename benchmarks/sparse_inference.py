@@ -88,10 +88,11 @@ def error(predict: Predict, X: np.ndarray, y: np.ndarray) -> float:
 
 
 def train(folder: str | None, samples: int, nonzero: float) -> BCDClassifier:
-    """The paper's network with a budget of nonzeros."""
+    """The paper's network with a budget of nonzeros, as in `tikhonet reproduce sparse`."""
     X, y = (part.numpy()[:samples] for part in images("mnist", "train", folder))
-    network, choices = Network.paper(784), {"head": "svm", "sparsity": nonzero, "random_state": 0, "n_jobs": 1}
-    return BCDClassifier(network=network, **choices).fit(X, y)
+    sparse = {"sparsity": nonzero, "constraint": "l1", "radius": 2.0}
+    usual = {"head": "svm", "max_iter": 15, "early_stopping": False, "random_state": 0, "n_jobs": 1}
+    return BCDClassifier(network=Network.paper(784), **sparse, **usual).fit(X, y)
 
 
 def main(folder: str | None, samples: int, nonzero: float, saved: str | None) -> None:
