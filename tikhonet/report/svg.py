@@ -41,10 +41,10 @@ def draw_lines(figure: Lines) -> Drawing:
     height, right = 360, WIDTH - 128
     shown = [value for line in figure.series for value in (*line.low, *line.high)]
     x = Scale(min(s.x[0] for s in figure.series), max(max(s.x[-1] for s in figure.series), 1), 46, right)
-    y = Scale.around(shown, height - 40, 12, log=True)
+    y = Scale.around(shown, height - 40, 26, log=True)
     parts = [grid_y(y, 46, right), axis_x(x, height - 40, figure.x_label, whole=True)]
     parts.append(text(4, 9, figure.y_label, "axis"))
-    ends = spread([y(line.mean[-1]) for line in figure.series], 14, 20, height - 44)
+    ends = spread([y(line.mean[-1]) for line in figure.series], 14, 34, height - 44)
     marks = []
     for line, end in zip(figure.series, ends, strict=True):
         points = [(x(a), y(b)) for a, b in zip(line.x, line.mean, strict=True) if math.isfinite(b)]
