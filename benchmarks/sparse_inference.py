@@ -1,7 +1,8 @@
 """Single predictions of the paper's network with 2% nonzeros: dense torch, SciPy's sparse rows, compiled kernels, C99.
 
 All of them predict the same images in turn, one image at a time, on one thread; the figure is the median of the ratio
-dense torch / each, in seconds of this thread's CPU time. Then batches, and flash, RAM and test error of the C models in float32 and int8.
+dense torch / each, in seconds of this thread's CPU time. Then batches, and flash, RAM and test error of the C models in
+float32 and int8.
 Usage: python benchmarks/sparse_inference.py [--data DIR] [--samples 10000] [--nonzero 0.02 | --model FILE]
 """
 
