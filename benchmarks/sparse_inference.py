@@ -89,7 +89,7 @@ def error(predict: Predict, X: np.ndarray, y: np.ndarray) -> float:
 
 
 def train(folder: str | None, samples: int, nonzero: float) -> BCDClassifier:
-    """The paper's network with a budget of nonzeros, as in `tikhonet reproduce sparse`."""
+    """The paper's network with the budget, ball and passes of `tikhonet reproduce sparse`."""
     X, y = (part.numpy()[:samples] for part in images("mnist", "train", folder))
     sparse = {"sparsity": nonzero, "constraint": "l1", "radius": 2.0}
     usual = {"head": "svm", "max_iter": 15, "early_stopping": False, "random_state": 0, "n_jobs": 1}

@@ -23,7 +23,7 @@ from tikhonet import (
 )
 from tikhonet.solvers.batches import ArrayBatches
 from tikhonet.solvers.minibatch import FullGram, forward, targets_sweep
-from tikhonet.solvers.steps import DEEP, LASTING, LONG, SPARSE, USUAL
+from tikhonet.solvers.recipe import DEEP, LASTING, LONG, SPARSE, USUAL
 
 
 @pytest.fixture(scope="module")

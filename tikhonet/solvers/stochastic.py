@@ -21,10 +21,11 @@ from tikhonet.solvers.batches import Array, ArrayBatches, Batch, Batches, GivenB
 from tikhonet.solvers.budget import Budget, restrict
 from tikhonet.solvers.full import BlockDescent
 from tikhonet.solvers.minibatch import TINY, RunningClassifier
+from tikhonet.solvers.recipe import Recipe
 from tikhonet.solvers.refit import Refit, refit_on_support
 from tikhonet.solvers.result import Epoch, Status, Training, best_epoch
 from tikhonet.solvers.sparsity import measure_sparsity
-from tikhonet.solvers.steps import Recipe, Steps, TrainingState
+from tikhonet.solvers.steps import Steps, TrainingState
 
 
 @dataclass(frozen=True, kw_only=True)
