@@ -1,3 +1,5 @@
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -6,7 +8,8 @@ from sklearn.datasets import load_digits
 
 from tests.strategies import normal
 from tikhonet import Fenchel, Network, Problem, Softmax, Status
-from tikhonet.baselines.admm import ADMM, Split, least_squares, update_pre_activation
+from tikhonet.baselines import admm
+from tikhonet.baselines.admm import ADMM, Split, least_squares, square, update_pre_activation
 
 SKIPS = Network(
     [4, 5, 5, 3], {(1, 0): "learned", (2, 1): "learned", (3, 1): "learned", (3, 2): "learned", (2, 0): "learned"}, [2]
@@ -23,12 +26,11 @@ def digits():
 def lagrangian(problem, solver, split, targets, W, V):
     """L of the module's docstring, with neither the multipliers' squares nor the ridges."""
     network = problem.network
-    value = float(problem.loss.rows(targets, split.A[network.depth] @ V.T).sum())
+    value = problem.loss.rows(targets, split.A[network.depth] @ V.T).sum()
     for n in network.hidden:
-        value += (
-            solver.beta / 2 * float((split.Z[n] - network.pre_activation(n, split.A, W) + split.P[n]).square().sum())
-        )
-        value += solver.alpha / 2 * float((split.A[n] - split.Z[n].relu() + split.Q[n]).square().sum())
+        first = split.Z[n] - network.pre_activation(n, split.A, W) + split.P[n]
+        second = split.A[n] - split.Z[n].relu() + split.Q[n]
+        value = value + solver.beta / 2 * first.square().sum() + solver.alpha / 2 * second.square().sum()
     return value
 
 
@@ -49,17 +51,43 @@ def begun(network, solver):
 @pytest.mark.parametrize(
     "network", [Network.chain([4, 5, 3], bias=True), SKIPS, IDENTITY], ids=["chain", "skips", "id"]
 )
-def test_the_step_of_a_layers_outputs_minimises_the_lagrangian(network):
+def test_the_activations_minimise_the_lagrangian_one_layer_after_the_other(network):
     solver = ADMM(beta=0.7, alpha=1.9)
     problem, split, targets, W, V = begun(network, solver)
-    for n in network.hidden:
-        solver.update_outputs(problem, split, targets, W, V, n)
-        best, point = lagrangian(problem, solver, split, targets, W, V), split.A[n]
-        for seed in range(4):
-            for step in (1e-3, -1e-3):
-                split.A[n] = point + step * normal(*point.shape, seed=seed)
-                assert lagrangian(problem, solver, split, targets, W, V) > best
-        split.A[n] = point
+    slow = deepcopy(split)
+    inverses = {n: solver.inverse(network, W, V, n) for n in network.hidden}
+    solver.update_activations(network, split, targets, W, V, inverses)
+    for n in reversed(network.hidden):
+        point = slow.A[n].clone()
+
+        def value(step, n=n, point=point):
+            slow.A[n] = point + step
+            return lagrangian(problem, solver, slow, targets, W, V)
+
+        still = torch.zeros_like(point)
+        slope = torch.autograd.functional.jacobian(value, still).flatten()
+        curvature = torch.autograd.functional.hessian(value, still).reshape(len(slope), -1)
+        slow.A[n] = point - torch.linalg.solve(curvature, slope).reshape(point.shape)
+        inputs = network.pre_activation(n, slow.A, W) - slow.P[n]
+        slow.Z[n] = update_pre_activation(inputs, slow.A[n] + slow.Q[n], solver.beta, solver.alpha)
+        torch.testing.assert_close(split.A[n], slow.A[n])
+        torch.testing.assert_close(split.Z[n], slow.Z[n])
+
+
+def test_multipliers_gather_what_is_left_of_the_constraints(monkeypatch):
+    monkeypatch.setattr(admm, "CHUNK_ROWS", 5)  # 12 samples in three parts
+    _, split, _, W, _ = begun(SKIPS, ADMM())
+    before = deepcopy(split)
+    split.close(SKIPS, W, multiply=False)
+    assert all(torch.equal(split.P[n], before.P[n]) for n in SKIPS.hidden)
+    split.close(SKIPS, W, multiply=True)
+    left = [before.Z[n] - SKIPS.pre_activation(n, before.A, W) for n in SKIPS.hidden]
+    left += [before.A[n] - before.Z[n].relu() for n in SKIPS.hidden]
+    moved = [split.P[n] - before.P[n] for n in SKIPS.hidden] + [split.Q[n] - before.Q[n] for n in SKIPS.hidden]
+    for found, expected in zip(moved, left, strict=True):
+        torch.testing.assert_close(found, expected)
+    size = sum(square(before.Z[n]) + square(before.A[n]) for n in SKIPS.hidden)
+    assert split.gaps == pytest.approx([(sum(map(square, left)) / size) ** 0.5] * 2)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -24,7 +24,10 @@ from torch import Tensor
 from tikhonet.initialisations import Initial, check_initial, initial_weights
 from tikhonet.network import Layers, Network, Weights
 from tikhonet.objective import Blocks, Problem
+from tikhonet.samples import rows_of
 from tikhonet.solvers.result import Epoch, Status, Training
+
+CHUNK_ROWS = 1024
 
 
 @dataclass
@@ -46,13 +49,27 @@ class Split:
         P, Q = ({n: torch.zeros_like(Z[n]) for n in network.hidden} for _ in range(2))
         return cls(A, Z, P, Q)
 
-    def gap(self, network: Network, W: Weights) -> float:
-        off, size = 0.0, 0.0
-        for n in network.hidden:
-            off += float((self.Z[n] - network.pre_activation(n, self.A, W)).square().sum())
-            off += float((self.A[n] - self.Z[n].relu()).square().sum())
-            size += float(self.Z[n].square().sum() + self.A[n].square().sum())
-        return math.sqrt(off / max(size, 1e-30))
+    def parts(self) -> Iterator[tuple[slice, Split]]:
+        """The same variables for some of the samples at a time, few enough to stay in the processor's caches."""
+        samples = len(self.A[0])
+        for start in range(0, samples, CHUNK_ROWS):
+            rows = slice(start, min(start + CHUNK_ROWS, samples))
+            A, Z, P, Q = (rows_of(layers, rows) for layers in (self.A, self.Z, self.P, self.Q))
+            yield rows, Split(A, Z, P, Q)
+
+    def close(self, network: Network, W: Weights, *, multiply: bool) -> None:
+        """Note the gap, and add to the multipliers what is left of their constraints."""
+        off = size = 0.0
+        for _, part in self.parts():
+            for n in network.hidden:
+                first = part.Z[n] - network.pre_activation(n, part.A, W)
+                second = part.A[n] - part.Z[n].relu()
+                off += square(first) + square(second)
+                size += square(part.Z[n]) + square(part.A[n])
+                if multiply:
+                    part.P[n] += first
+                    part.Q[n] += second
+        self.gaps.append(math.sqrt(off / max(size, 1e-30)))
 
 
 @dataclass(frozen=True)
@@ -101,9 +118,11 @@ class ADMM:
         status = Status.FINISHED
         for number in range(1, self.epochs + 1):
             clock = time.perf_counter()
-            W, V = self.iterate(problem, split, targets, W, V, multiply=number > self.warm_up)
+            W, V = self.iterate(problem, split, targets, W, V)
             seconds = time.perf_counter() - clock
-            split.gaps.append(split.gap(network, W))
+            split.close(network, W, multiply=number > self.warm_up)
+            if number > self.warm_up:  # before, only the gap was taken
+                seconds = time.perf_counter() - clock
             features = network.features(X, W)
             shown = least_squares(features, targets, self.ridge)
             value = float(problem.loss.rows(targets, features @ shown.T).mean())
@@ -116,41 +135,48 @@ class ADMM:
                 break
         return Training(problem, blocks, status, epochs, split)
 
-    def iterate(
-        self, problem: Problem, split: Split, targets: Tensor, W: Weights, V: Tensor, *, multiply: bool
-    ) -> tuple[Weights, Tensor]:
-        """a and z backwards, then all weights, then the multipliers."""
+    def iterate(self, problem: Problem, split: Split, targets: Tensor, W: Weights, V: Tensor) -> tuple[Weights, Tensor]:
+        """a and z backwards, then all weights."""
         network = problem.network
-        for n in reversed(network.hidden):
-            self.update_outputs(problem, split, targets, W, V, n)
-            inputs = network.pre_activation(n, split.A, W) - split.P[n]
-            split.Z[n] = update_pre_activation(inputs, split.A[n] + split.Q[n], self.beta, self.alpha)
-        for n in network.hidden:
-            W = W | self.update_weights(network, split, W, n)
+        inverses = {n: self.inverse(network, W, V, n) for n in network.hidden}
+        for rows, part in split.parts():
+            self.update_activations(network, part, targets[rows], W, V, inverses)
+        W = {edge: matrix for n in network.hidden for edge, matrix in self.update_weights(network, split, W, n).items()}
         V = least_squares(split.A[network.depth], targets, self.ridge)
-        if multiply:
-            for n in network.hidden:
-                split.P[n] += split.Z[n] - network.pre_activation(n, split.A, W)
-                split.Q[n] += split.A[n] - split.Z[n].relu()
         return W, V
 
-    def update_outputs(self, problem: Problem, split: Split, targets: Tensor, W: Weights, V: Tensor, n: int) -> None:
-        """Minimise L over a_n: one symmetric system for all samples."""
-        network, A = problem.network, split.A[n]
-        H = self.alpha * torch.eye(A.shape[1], dtype=A.dtype, device=A.device)
-        slope = self.alpha * (split.Z[n].relu() - split.Q[n] - A)
+    def inverse(self, network: Network, W: Weights, V: Tensor, n: int) -> Tensor:
+        """Of the second derivative of L in a_n, which is the same for all samples."""
+        H = self.alpha * torch.eye(network.widths[n], dtype=V.dtype, device=V.device)
         if n == network.depth:
             H += V.T @ V
-            slope += (targets - A @ V.T) @ V
         for k in network.targets(n):
-            pull = self.beta * (split.Z[k] + split.P[k] - network.pre_activation(k, split.A, W))
             if network.edges[k, n] == "identity":
                 H.diagonal().add_(self.beta)
-                slope += pull
             else:
                 H += self.beta * W[k, n].T @ W[k, n]
-                slope += pull @ W[k, n]
-        split.A[n] = A + slope @ torch.cholesky_inverse(torch.linalg.cholesky(H))
+        return torch.cholesky_inverse(torch.linalg.cholesky(H))
+
+    def update_activations(
+        self, network: Network, split: Split, targets: Tensor, W: Weights, V: Tensor, inverses: Layers
+    ) -> None:
+        """Minimise L over a_n, then over z_n, from the last layer to the first."""
+        sums: Layers = {}  # the pre-activations W a that are still those of the present a
+        for n in reversed(network.hidden):
+            A, Z, P, Q = split.A[n], split.Z[n], split.P[n], split.Q[n]
+            slope = Z.relu().sub_(Q).sub_(A).mul_(self.alpha)
+            if n == network.depth:
+                slope.addmm_(targets - A @ V.T, V)
+            for k in network.targets(n):
+                pull = sums.pop(k) if k in sums else network.pre_activation(k, split.A, W)
+                pull.neg_().add_(split.Z[k]).add_(split.P[k]).mul_(self.beta)
+                if network.edges[k, n] == "identity":
+                    slope += pull
+                else:
+                    slope.addmm_(pull, W[k, n])
+            A.addmm_(slope, inverses[n])
+            sums[n] = network.pre_activation(n, split.A, W)
+            Z.copy_(update_pre_activation(sums[n] - P, A + Q, self.beta, self.alpha))
 
     def update_weights(self, network: Network, split: Split, W: Weights, n: int) -> Weights:
         """Minimise L (and a small ridge) over all matrices of layer n."""
@@ -160,10 +186,14 @@ class ADMM:
         fixed = [m for m in network.sources(n) if m not in sources]
         goal = split.Z[n] + split.P[n]
         if fixed:
-            goal = goal - network.pre_activation(n, split.A, W, fixed)
-        inputs = torch.cat([split.A[m] for m in sources], dim=1)
+            goal -= network.pre_activation(n, split.A, W, fixed)
+        inputs = torch.cat([split.A[m] for m in sources], dim=1) if len(sources) > 1 else split.A[sources[0]]
         parts = least_squares(inputs, goal, self.ridge).split([network.width(m) for m in sources], dim=1)
         return {(n, m): part.contiguous() for m, part in zip(sources, parts, strict=True)}
+
+
+def square(values: Tensor) -> float:
+    return float(torch.linalg.vector_norm(values)) ** 2
 
 
 def least_squares(A: Tensor, T: Tensor, ridge: float) -> Tensor:
