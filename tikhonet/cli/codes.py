@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,24 +19,31 @@ from tikhonet.hashing import HammingIndex, pack
 from tikhonet.hashing.codes import Codes, check_codes
 
 ARRAYS = (".npy", ".npz")
+Names = dict[int, str]
+"""By id; empty where codes have none."""
 
 
 @dataclass(frozen=True)
 class CodeFile:
-    """What a file holds: packed codes, their length, and ids where it has some."""
+    """What a file holds: packed codes, their length, and ids and names where it has some."""
 
     path: Path
     codes: Codes
     n_bits: int
     ids: NDArray[Any] | None = None
+    names: NDArray[Any] | None = None
 
     def index(self, kind: str) -> HammingIndex:
         """An index of these codes; lists of an "ivf" one are chosen from them."""
         return HammingIndex(self.n_bits, kind).fit(self.codes).add(self.codes, self.ids)
 
+    def by_id(self) -> Names:
+        ids = range(len(self.codes)) if self.ids is None else self.ids.tolist()
+        return {} if self.names is None else dict(zip(ids, self.names.tolist(), strict=True))
+
 
 def read_codes(path: Path) -> CodeFile:
-    """Codes of a .npy (a matrix) or .npz (`codes`, perhaps `ids` and `n_bits`).
+    """Codes of a .npy (a matrix) or .npz (`codes`, perhaps `ids`, `names` and `n_bits`).
 
     A uint8 matrix holds packed codes. Any other holds one column a bit, which is 1 where the number is positive.
     """
@@ -52,7 +60,13 @@ def read_codes(path: Path) -> CodeFile:
         check_codes(codes, bits)
     except (ValueError, TypeError) as error:
         raise Failure(f"{path} holds no codes: {error}") from None
-    return CodeFile(path, codes, bits, held.get("ids"))
+    names = held.get("names")
+    if names is not None and (names.dtype.kind != "U" or names.shape != (len(codes),)):
+        raise Failure(
+            f"{path}: names must be one text for each of the {len(codes)} codes, got {names.dtype} of shape "
+            f"{names.shape}"
+        )
+    return CodeFile(path, codes, bits, held.get("ids"), names)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -70,19 +84,21 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise Failure(f"{path} cannot be read: {reason}; use another copy") from None
 
 
-def save_codes(path: Path, codes: Codes, n_bits: int) -> None:
-    """A .npy of the packed codes, or a .npz that also holds `n_bits`; whole or not at all."""
+def save_codes(path: Path, codes: Codes, n_bits: int, names: Sequence[str] = ()) -> None:
+    """A .npy of the packed codes, or a .npz that also holds `n_bits` and any `names`; whole or not at all."""
     check_codes(codes, n_bits)
     buffer = io.BytesIO()
     if path.suffix.lower() == ".npz":
-        np.savez(buffer, codes=codes, n_bits=n_bits)
+        arrays: dict[str, Any] = {"codes": codes, "n_bits": n_bits, **({"names": np.array(names)} if names else {})}
+        np.savez(buffer, **arrays)
     else:
         np.save(buffer, codes, allow_pickle=False)
     save_or_rescue(lambda target: write_whole(target, buffer.getvalue()), path)
 
 
-def open_database(path: Path, kind: str) -> HammingIndex:
+def open_database(path: Path, kind: str) -> tuple[HammingIndex, Names]:
     """The index of a file of codes, or one that was saved; `kind` "" keeps a saved one's own, else it is "flat"."""
     if path.suffix.lower() in ARRAYS or not path.is_file():
-        return read_codes(path).index(kind or "flat")
-    return HammingIndex.load(path, kind or None)
+        held = read_codes(path)
+        return held.index(kind or "flat"), held.by_id()
+    return HammingIndex.load(path, kind or None), {}

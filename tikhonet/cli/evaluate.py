@@ -33,12 +33,12 @@ def evaluate(
 ) -> None:
     """Compare predictions with labels.
 
-    The rows are those of a file, or the test part of a data set.
+    The rows are those of a file, the images of a folder by class, or the test part of a data set.
     """
     saved = open_model(model)
     task = saved.need_task("be evaluated")
     source = Source(data, split, label, header, data_home)
-    rows = source.read("test", task)
+    rows = source.read("test", task, saved.width)
     y = labels(rows, source)
     X = saved.columns(rows, source)
     title = source.title("test")

@@ -43,6 +43,7 @@ def fit(
     label: Label = None,
     header: Header = None,
     data_home: DataHome = None,
+    image_size: options.ImageSize = None,
     task: options.Task = None,
     hidden: options.Hidden = "200,200",
     skip: options.Skip = False,
@@ -73,8 +74,8 @@ def fit(
 ) -> None:
     """Train a network and save it.
 
-    The rows are those of a file of your own, or the training part of a data set. Ctrl-C ends training after the epoch
-    that is running, and saves what was learned.
+    The rows are those of a file of your own, the images of a folder whose subfolders are the classes, or the training
+    part of a data set. Ctrl-C ends training after the epoch that is running, and saves what was learned.
     """
     check_output(output)
     parameters: dict[str, Any] = {
@@ -100,7 +101,7 @@ def fit(
         "device": device,
         "dtype": dtype,
     }
-    source = Source(data, split, label, header, data_home)
+    source = Source(data, split, label, header, data_home, image_size)
     rows = source.read("train", task)
     y = labels(rows, source)
     task = task or infer_task(y, source)

@@ -86,6 +86,9 @@ EarlyStopping = Annotated[
 ]
 ValidationFraction = Annotated[float, number("The share held out.")]
 Patience = Annotated[int, count("Epochs without progress before it stops.")]
+ImageSize = Annotated[
+    int | None, count("Make the images of a folder squares of this side.", default="as they are, all alike")
+]
 Bits = Annotated[
     int | None, typer.Option(help="The length of codes, 8 to 512, for --task hash.", metavar="N", show_default="48")
 ]

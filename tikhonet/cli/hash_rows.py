@@ -26,7 +26,12 @@ def hash_rows(
     data: Data,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help=".npy or .npz of packed codes; else hex is printed.", metavar="FILE"),
+        typer.Option(
+            "--output",
+            "-o",
+            help=".npy or .npz of packed codes (.npz: and images' names); else hex is printed.",
+            metavar="FILE",
+        ),
     ] = None,
     split: Split = None,
     label: Label = None,
@@ -37,7 +42,8 @@ def hash_rows(
     """Give rows the binary codes of a hasher.
 
     `tikhonet fit --task hash --bits 48 --data digits --output my.hasher` trains one, and `tikhonet search` finds near
-    codes. The rows are those of a file, where a column named by --label is left out, or the test part of a data set.
+    codes. The rows are those of a file, where a column named by --label is left out, the images of a folder, or the
+    test part of a data set.
     """
     if output is not None:
         check_kind(output)
@@ -45,15 +51,18 @@ def hash_rows(
     if saved.task != "hash":
         raise Failure(f"{model} holds a {saved.kind}, which makes no codes; train with tikhonet fit --task hash")
     source = Source(data, split, label, header, data_home)
-    X = saved.columns(source.read("test"), source)
+    table = source.read("test", width=saved.width)
+    X = saved.columns(table, source)
     codes, n_bits = by_chunks(saved.estimator.transform, X, "hashing"), int(saved.estimator.n_bits)
     found, title = code_report(codes, n_bits), source.title("test")
     document = {"model": model, "data": title, "rows": len(X), "output": output, "report": found.to_dict()}
     if output is None:
         words = [bytes(row).hex() for row in codes]
-        show(document | {"codes": words}, as_json, "\n".join(words))
+        document |= {"codes": words, "names": table.row_names}
+        lines = map(" ".join, zip(words, table.row_names, strict=True)) if table.row_names else words
+        show(document, as_json, "\n".join(lines))
         return
-    save_codes(output, codes, n_bits)
+    save_codes(output, codes, n_bits, table.row_names)
     human = facts(
         data=f"{title}: {len(X):,} rows",
         codes=f"{n_bits} bits, {found.distinct:,} distinct",

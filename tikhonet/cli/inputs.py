@@ -1,4 +1,4 @@
-"""Rows from a data set by name or from a file of the user's own."""
+"""Rows from a data set by name, or from a file or a folder of images of the user's own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tikhonet.cli.errors import Failure
 from tikhonet.cli.names import nearest
 from tikhonet.cli.progress import bar
-from tikhonet.data import COLLECTIONS, NAMES, Dataset, Table, find_home, load, planted, read_table
+from tikhonet.data import COLLECTIONS, NAMES, Dataset, Table, find_home, load, planted, read_folder, read_table
 from tikhonet.data.obtain import places
 from tikhonet.data.table import default_names
 
@@ -27,6 +27,7 @@ class Source:
     label: str | None = None
     header: bool | None = None
     data_home: Path | None = None
+    image_size: int | None = None
 
     @property
     def name(self) -> str | None:
@@ -37,8 +38,12 @@ class Source:
     def title(self, split: str) -> str:
         return f"{self.name}, {self.split or split}" if self.name else self.data
 
-    def read(self, split: str, task: str | None = None) -> Table:
-        """The rows; of a data set those of its `split`, if no other was asked for."""
+    def read(self, split: str, task: str | None = None, width: int | None = None) -> Table:
+        """The rows; of a data set those of its `split`, if no other was asked for; of images with `width` numbers."""
+        path = Path(self.data).expanduser()
+        folder = not self.name and path.is_dir()
+        if self.image_size is not None and not folder:
+            raise typer.BadParameter(f"is for folders of images, got {self.data}", param_hint="--image-size")
         if self.name:
             if self.label is not None:
                 raise typer.BadParameter("is for files; a data set has its own labels", param_hint="--label")
@@ -46,14 +51,18 @@ class Source:
             return Table(data.X, data.y, tuple(default_names(data.X.shape[1])))
         if self.split is not None:
             raise typer.BadParameter(f"is for data sets ({', '.join(NAMES)}), not for files", param_hint="--split")
-        path = Path(self.data).expanduser()
         if not path.exists() and not path.suffix and os.sep not in self.data:
             raise typer.BadParameter(
                 f"{self.data!r} is neither a data set ({', '.join(NAMES)}) nor a file{nearest(self.data, NAMES)}",
                 param_hint="--data",
             )
         with bar(f"reading {path.name}"):
-            return read_table(path, column(self.label), self.header)
+            if not folder:
+                return read_table(path, column(self.label), self.header)
+            table = read_folder(path, self.image_size, width=width)
+        if self.label is not None:
+            raise typer.BadParameter("is for files; images have the names of their folders", param_hint="--label")
+        return table
 
 
 def load_set(name: str, split: str, data_home: Path | None, task: str | None = None) -> Dataset:
@@ -83,6 +92,8 @@ def column(label: str | None) -> str | int | None:
 
 
 def labels(table: Table, source: Source) -> NDArray[Any]:
+    if table.y is None and table.row_names:
+        raise Failure(f"{source.data} must hold its images in subfolders, whose names are their labels")
     if table.y is None:
         raise typer.BadParameter(
             f"must name the column of {source.data} that holds the labels (-1 is the last one)", param_hint="--label"

@@ -11,7 +11,7 @@ from tikhonet.cli.names import one_of
 from tikhonet.data import NAMES, DataError, find_home
 from tikhonet.data.dataset import SPLITS
 
-KINDS = ".npy, .npz, .csv, .parquet or IDX"
+KINDS = "a file (.npy, .npz, .csv, .parquet, IDX) or a folder of images"
 
 
 def check_home(folder: Path | None) -> Path | None:
@@ -26,11 +26,11 @@ def check_home(folder: Path | None) -> Path | None:
 Model = Annotated[Path, typer.Argument(help="A file that `tikhonet fit` wrote.", metavar="MODEL", show_default=False)]
 Data = Annotated[
     str,
-    typer.Option("--data", help=f"A data set ({', '.join(NAMES)}) or a file ({KINDS}).", metavar="NAME|FILE"),
+    typer.Option("--data", help=f"A data set ({', '.join(NAMES)}), {KINDS}.", metavar="NAME|FILE"),
 ]
 OptionalData = Annotated[
     str | None,
-    typer.Option("--data", help=f"A data set ({', '.join(NAMES)}) or a file ({KINDS}).", metavar="NAME|FILE"),
+    typer.Option("--data", help=f"A data set ({', '.join(NAMES)}), {KINDS}.", metavar="NAME|FILE"),
 ]
 Split = Annotated[
     str | None,

@@ -35,7 +35,8 @@ def predict(
 ) -> None:
     """Predict the labels of rows.
 
-    The rows are those of a file, where a column named by --label is left out, or the test part of a data set.
+    The rows are those of a file, where a column named by --label is left out, the images of a folder, or the test part
+    of a data set.
     """
     if output is not None:
         check_kind(output, arrays=1 + proba)
@@ -45,7 +46,8 @@ def predict(
     if not features:
         saved.need_task("predict")
     source = Source(data, split, label, header, data_home)
-    X = saved.columns(source.read("test", saved.task), source)
+    table = source.read("test", saved.task, saved.width)
+    X = saved.columns(table, source)
     arrays: Arrays = {}
     if features:
         arrays["feature"] = by_chunks(saved.estimator.transform, X, "computing features")
@@ -53,6 +55,8 @@ def predict(
         arrays["prediction"] = by_chunks(saved.estimator.predict, X, "predicting")
     if proba:
         arrays["probability"] = by_chunks(saved.estimator.predict_proba, X, "computing probabilities")
+    if table.row_names and (output is None or output.suffix.lower() != ".npy"):
+        arrays["image"] = np.array(table.row_names)
     classes = list(map(str, saved.estimator.classes_)) if proba else []
     document = {"model": model, "data": source.title("test"), "rows": len(X), "output": output}
     if output is None:

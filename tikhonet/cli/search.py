@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from tikhonet.cli.codes import CodeFile, open_database, read_codes
+from tikhonet.cli.codes import CodeFile, Names, open_database, read_codes
 from tikhonet.cli.errors import Failure
 from tikhonet.cli.names import one_of
 from tikhonet.cli.options import Json
@@ -59,20 +59,21 @@ def search(
     """Find the nearest codes by Hamming distance.
 
     A line of the result is a query (its row), the id of a neighbour (its row in the database, or its own id) and their
-    distance; nearer ones come first, then smaller ids.
+    distance; nearer ones come first, then smaller ids. Where codes have names, as those of images have, these follow.
     """
     if k is not None and radius is not None:
         raise typer.BadParameter("is for the nearest ones, --radius for all near ones; give one", param_hint="--k")
     if output is not None:
         check_kind(output, arrays=2)
     with bar(f"reading {database.name}"):
-        held = open_index(database, index or "")
+        held, names = open_index(database, index or "")
         asked = read_codes(queries)
     check_lengths(database, held, asked)
     with bar("searching"):
         arrays = (
             within(held, asked, radius) if radius is not None else nearest(held, asked, k or min(NEAREST, len(held)))
         )
+    arrays |= texts(arrays["ids"], names, asked)
     table = as_table(arrays)
     document: dict[str, Any] = {
         "database": database,
@@ -97,7 +98,7 @@ def search(
     show(document, as_json, human)
 
 
-def open_index(database: Path, kind: str) -> HammingIndex:
+def open_index(database: Path, kind: str) -> tuple[HammingIndex, Names]:
     try:
         return open_database(database, kind)
     except ImportError as error:
@@ -127,6 +128,18 @@ def within(held: HammingIndex, asked: CodeFile, radius: int) -> Arrays:
     return {"limits": limits, "ids": ids, "distances": distances}
 
 
+def texts(ids: NDArray[Any], names: Names, asked: CodeFile) -> Arrays:
+    """`names` of the neighbours and `queries` of the queries, where they have some."""
+    found: Arrays = {}
+    if names:
+        found["names"] = np.array([names.get(number, "") for number in ids.ravel().tolist()], np.str_).reshape(
+            ids.shape
+        )
+    if asked.names is not None:
+        found["queries"] = asked.names
+    return found
+
+
 def as_table(arrays: Arrays) -> Arrays:
     """One line a neighbour; places of an approximate index that stayed empty (id -1) are left out."""
     ids = arrays["ids"]
@@ -135,12 +148,18 @@ def as_table(arrays: Arrays) -> Arrays:
     else:
         query = np.repeat(np.arange(len(ids)), ids.shape[1])
     there = ids.ravel() >= 0
-    return {"query": query[there], "id": ids.ravel()[there], "distance": arrays["distances"].ravel()[there]}
+    table = {"query": query[there], "id": ids.ravel()[there], "distance": arrays["distances"].ravel()[there]}
+    if "queries" in arrays:
+        table["query name"] = arrays["queries"][table["query"]]
+    if "names" in arrays:
+        table["name"] = arrays["names"].ravel()[there]
+    return table
 
 
 def as_lists(arrays: Arrays) -> dict[str, list[NDArray[Any]]]:
-    """`ids` and `distances` with one list a query."""
+    """`ids`, `distances` and `names` with one list a query."""
+    known = [name for name in ("ids", "distances", "names") if name in arrays]
     if "limits" in arrays:
-        return {name: np.split(arrays[name], arrays["limits"][1:-1]) for name in ("ids", "distances")}
+        return {name: np.split(arrays[name], arrays["limits"][1:-1]) for name in known}
     there = arrays["ids"] >= 0
-    return {name: [row[kept] for row, kept in zip(arrays[name], there, strict=True)] for name in ("ids", "distances")}
+    return {name: [row[kept] for row, kept in zip(arrays[name], there, strict=True)] for name in known}

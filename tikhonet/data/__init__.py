@@ -12,6 +12,7 @@ from __future__ import annotations
 from tikhonet.data.catalogue import COLLECTIONS
 from tikhonet.data.dataset import Dataset
 from tikhonet.data.errors import DataError, DataWarning
+from tikhonet.data.folder import read_folder
 from tikhonet.data.home import StrPath, find_home
 from tikhonet.data.images import cifar10, digits, fashion_mnist, mnist
 from tikhonet.data.planting import Planted, planted
@@ -48,5 +49,6 @@ __all__ = [
     "load",
     "mnist",
     "planted",
+    "read_folder",
     "read_table",
 ]

@@ -17,12 +17,13 @@ Label = str | int | None
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Finite real rows X (float32 or float64), labels y (integers, real numbers or text) or None, names of columns."""
+    """Finite real rows X (float32 or float64), labels y (integers, real numbers or text) or None, and names."""
 
     X: NDArray[Any]
     y: NDArray[Any] | None
     feature_names: tuple[str, ...]
     label_name: str | None = None
+    row_names: tuple[str, ...] = ()
 
 
 def default_names(count: int) -> list[str]:

@@ -31,8 +31,8 @@ def read_table(path: StrPath, label: Label = None, header: bool | None = None) -
     """
     path = Path(path).expanduser()
     if not path.is_file():
-        state = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(f"{path} {state}; name a file: {KINDS}")
+        state = "is a folder; use read_folder for images, or" if path.is_dir() else "does not exist;"
+        raise DataError(f"{path} {state} name a file: {KINDS}")
     try:
         return _read(path, label, header)
     except DataError:

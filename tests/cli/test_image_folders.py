@@ -1,0 +1,66 @@
+"""Folders of image files on the command line: from images to codes to the names of neighbours."""
+
+import csv
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tikhonet.cli.codes import read_codes
+from tikhonet.data import load
+
+FIT = ["fit", "--hidden", "20", "--max-iter", "3", "--data", "train", "-o", "m"]
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Some digits as `train/7/12.png` and, four times as large, as `new/3.png`."""
+    digits = load("digits")
+    for number, (image, label) in enumerate(zip(digits.values[:160], digits.y, strict=False)):
+        place = tmp_path / "train" / str(label) if number < 150 else tmp_path / "new"
+        place.mkdir(parents=True, exist_ok=True)
+        picture = Image.fromarray((image * 15).astype(np.uint8))
+        (picture if number < 150 else picture.resize((32, 32))).save(place / f"{number}.png")
+
+
+def test_from_images_to_the_names_of_neighbours(run, folders, tmp_path):
+    run(*FIT, "--task", "hash", "--bits", 16)
+    run("hash", "m", "--data", "train", "-o", "base.npz")
+    run("hash", "m", "--data", "new", "-o", "new.npz")
+    run("search", "base.npz", "new.npz", "--k", 2, "-o", "near.csv")
+    held, asked = read_codes(tmp_path / "base.npz"), read_codes(tmp_path / "new.npz")
+    assert len(held.names) == 150
+    with (tmp_path / "near.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 20
+    for line in lines:
+        assert line["query name"] == asked.names[int(line["query"])]
+        assert line["name"] == held.names[int(line["id"])]
+    first = run("hash", "m", "--data", "new").out.splitlines()[0]
+    assert first == f"{bytes(asked.codes[0]).hex()} {asked.names[0]}"
+    found = run("search", "base.npz", "new.npz", "--radius", 0, "--json").document
+    assert found["names"] == [[str(held.names[number]) for number in numbers] for numbers in found["ids"]]
+
+
+def test_a_classifier_takes_the_same_folders(run, folders):
+    run(*FIT)
+    assert run("evaluate", "m", "--data", "train", "--json").document["error_percent"] < 50
+    lines = run("predict", "m", "--data", "new").out.splitlines()
+    assert lines[0] == "prediction,image"
+    assert lines[1].endswith(",150.png")
+    run("predict", "m", "--data", "new", "-o", "p.npy")
+
+
+def test_an_image_size_makes_images_alike(run, folders, mistake):
+    assert run(*FIT, "--image-size", 10, "--json").document["features"] == 100
+    assert "--image-size" in mistake("fit", "--data", "digits", "--image-size", 10, "-o", "m")
+    assert "images have the names of their folders" in mistake(*FIT, "--label", "x")
+
+
+def test_images_without_labels_train_nothing(folders, mistake):
+    assert "must hold its images in subfolders" in mistake("fit", "--data", "new", "-o", "m", code=1)
+
+
+def test_names_that_do_not_fit_their_codes_are_refused(tmp_path, mistake):
+    np.savez(tmp_path / "c.npz", codes=np.zeros((3, 2), np.uint8), names=np.array(["a", "b"]))
+    assert "names must be one text for each of the 3 codes" in mistake("search", "c.npz", "c.npz", code=1)
