@@ -41,7 +41,14 @@ TRIALS: dict[str, list[dict]] = {
     "Adam/looks-linear": ADAM,
     "Adam/he": ADAM,
     "SGD/looks-linear": [{"rate": rate} for rate in (3e-3, 1e-2, 1e-3, 3e-2)] + [{"rate": 1e-2, "batch_size": 512}],
-    "ADMM": [{"beta": 1.0, "alpha": 1.0}, {"beta": 0.1, "alpha": 0.1}, {"beta": 10.0, "alpha": 10.0}, {"warm_up": 100}],
+    "ADMM": [
+        {"beta": 1.0, "alpha": 1.0},
+        {"beta": 0.1, "alpha": 0.1},
+        {"beta": 10.0, "alpha": 10.0},
+        {"warm_up": 100},
+        {"beta": 0.1, "alpha": 1.0, "warm_up": 100},
+        {"beta": 1.0, "alpha": 0.1, "warm_up": 100},
+    ],
 }
 """What each rival may be set to; the first is used before any tuning."""
 EPOCHS = {"BCD": 3, "ADMM": 20}
