@@ -13,7 +13,7 @@ HEADS = ["logistic", "svm", "ridge", "trained", LinearSVC(C=0.1), RidgeClassifie
 
 
 def head_data(X, y, weight=None):
-    return HeadData(X, np.asarray(y, float).reshape(len(X), -1), np.ones(len(X)) if weight is None else weight)
+    return HeadData(lambda: X, np.asarray(y, float).reshape(len(X), -1), np.ones(len(X)) if weight is None else weight)
 
 
 @pytest.mark.parametrize("head", HEADS, ids=str)

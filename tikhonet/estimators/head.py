@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,15 @@ class Head:
 
 @dataclass(frozen=True)
 class HeadData:
-    """Features with their targets (numbers, or labels as one column) and weights."""
+    """Features, computed when they are first asked for, with their targets (numbers, or labels as one column)."""
 
-    features: Floats
+    compute: Callable[[], Floats]
     Y: Floats
     weight: Floats
+
+    @cached_property
+    def features(self) -> Floats:
+        return self.compute()
 
     @property
     def labels(self) -> Labels:
@@ -63,7 +68,7 @@ class HeadData:
         return float(np.sqrt(self.weight @ np.square(self.features).sum(1) / self.weight.sum())) or 1.0
 
     def take(self, index: Any) -> HeadData:
-        return HeadData(self.features[index], self.Y[index], self.weight[index])
+        return HeadData(lambda: self.features[index], self.Y[index], self.weight[index])
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ class Learning(Parameters):
         return strength
 
     def _head_data(self, model: Model, rows: Rows) -> HeadData:
-        return HeadData(model.scaled_features(rows.X, self.device), rows.Y, rows.weight)
+        return HeadData(lambda: model.scaled_features(rows.X, self.device), rows.Y, rows.weight)
 
     def _finish(self, trained: Trained, scaling: Scaling, rows: Rows, strength: float) -> None:
         """Fit the head on these rows, and keep what was learned."""

@@ -2,9 +2,10 @@
 
     x  ->  (clip(x, low, high) - shift) / scale
 
-`shift` and `scale` are the weighted mean and standard deviation, the bounds lie `LIMIT` deviations away. The bounds
-are for the rare pixel or the wild outlier, whose standardised value would outweigh all others; a constant feature has
-both bounds at its value, so it is zero always.
+`shift` and `scale` are the weighted mean and standard deviation. Where only a share p < 1/2 of the rows is not zero,
+the deviation is divided by sqrt(2p): that of a pixel which is seldom inked says how seldom rather than how much. The
+bounds lie `LIMIT` times the scale away, for the wild outlier; a constant feature has both bounds at its value, so it is
+zero always.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from tikhonet.estimators.rows import Floats
 
 LIMIT = 5.0
+TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Scaling:
     @classmethod
     def fit(cls, X: Floats, weight: Floats, limit: float = LIMIT) -> Scaling:
         shift, scale = spread(X, weight)
+        nonzero = weight @ (X != 0) / weight.sum()
+        scale = scale / np.sqrt(np.clip(2 * nonzero, TINY, 1.0))
         reach = limit * np.where(scale > 0, scale, 0.0)
         return cls(shift, np.where(scale > 0, scale, 1.0), shift - reach, shift + reach)
 
