@@ -60,6 +60,19 @@ def test_scaled_features_do_not_depend_on_units(factor):
     np.testing.assert_array_equal(Scaling.fit(X, weight)(X), Scaling.fit(X * [factor, 1], weight)(X * [factor, 1]))
 
 
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.4])
+def test_what_is_mostly_zero_is_measured_by_its_other_values(share):
+    """The scale of rare ones hardly depends on how rare they are, and at one half it is the deviation."""
+    rows = 1000
+    X = np.zeros((rows, 2))
+    X[: int(share * rows), 0] = 3.0
+    X[: rows // 2, 1] = 3.0
+    scaling = Scaling.fit(X, np.ones(rows))
+    np.testing.assert_allclose(scaling.scale, [3 * np.sqrt((1 - share) / 2), 1.5])
+    twice = Scaling.fit(X[: rows // 2], np.ones(rows // 2))  # the same column without half of its zeros
+    assert twice.scale[0] == pytest.approx(scaling.scale[0], rel=0.5)
+
+
 def test_spread_is_the_weighted_mean_and_deviation():
     X, weight = np.random.default_rng(0).normal(size=(50, 2)) + 5, np.arange(50.0)
     mean, deviation = spread(X, weight)
