@@ -27,6 +27,8 @@ def put(path, values, **options):
 def test_grey_images_are_rows_in_the_order_of_their_names(tmp_path):
     b, a = put(tmp_path / "b.png", grey()), put(tmp_path / "a.bmp", grey())
     (tmp_path / "notes.txt").write_text("not an image")
+    put(tmp_path / ".thumbnails" / "a.png", grey(2, 2))
+    (tmp_path / "._b.png").write_bytes(b"of another system")
     table = read_folder(tmp_path)
     np.testing.assert_array_equal(table.X, np.stack([a.ravel(), b.ravel()]).astype(np.float32) / np.float32(255))
     assert table.X.dtype == np.float32
@@ -34,7 +36,7 @@ def test_grey_images_are_rows_in_the_order_of_their_names(tmp_path):
     assert table.y is None
 
 
-@pytest.mark.parametrize(("names", "kind"), [(("0", "10"), "i"), (("cat", "dog"), "U")])
+@pytest.mark.parametrize(("names", "kind"), [(("0", "10"), "i"), (("cat", "dog"), "U"), (("01", "1"), "U")])
 def test_subfolders_are_labels(tmp_path, names, kind):
     for name in names:
         put(tmp_path / name / "x.png", grey())

@@ -48,7 +48,9 @@ def read_folder(folder: StrPath, size: int | None = None, *, width: int | None =
 
 
 def list_images(folder: Path) -> list[Path]:
-    found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in KINDS and file.is_file())
+    """All but hidden ones, by name."""
+    files = (file for file in folder.rglob("*") if file.suffix.lower() in KINDS and file.is_file())
+    found = sorted(file for file in files if not any(part[0] == "." for part in file.relative_to(folder).parts))
     if not found:
         raise DataError(f"{folder} holds no images ({', '.join(KINDS)}); name a folder of images, or a file")
     return found
@@ -119,5 +121,6 @@ def opened(file: Path) -> Iterator[Image.Image]:
 
 
 def labels(names: list[str]) -> NDArray[Any]:
-    """Whole numbers if all names are."""
-    return np.array(names, dtype=np.int64 if all(name.isdecimal() for name in names) else np.str_)
+    """Whole numbers if all names are such as they would be written."""
+    whole = all(name.isdecimal() and len(name) < 19 and str(int(name)) == name for name in names)
+    return np.array(names, dtype=np.int64 if whole else np.str_)
