@@ -28,7 +28,7 @@ STEPS = 150
 EPOCHS = 10
 CHANGE = 0.6
 """The relative change of a layer's pre-activations by the first step, whatever the size of the batches."""
-CHANGE_DEEP = 0.16
+CHANGE_DEEP = 0.08
 """The same for deep plain networks."""
 HOLD_OUT_FROM = 100
 """Fewer rows are all trained on: what could be held out of them would tell nothing."""
