@@ -20,6 +20,7 @@ from tikhonet.objective import Blocks, Problem, Stationarity
 from tikhonet.schedules import Power, Proximal
 from tikhonet.sets import Everything
 from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, Training, TrainingState
+from tikhonet.solvers.recipe import DEEP
 from tikhonet.solvers.result import Epoch
 
 Watch = Callable[[Any], bool | None]
@@ -27,9 +28,8 @@ STEPS = 150
 """Mini-batch steps that small data get; large data get `EPOCHS` passes where those are more."""
 EPOCHS = 10
 CHANGE = 0.6
-"""The relative change of a layer's pre-activations by the first step, whatever the size of the batches."""
-CHANGE_DEEP = 0.08
-"""The same for deep plain networks."""
+"""The relative change of a layer's pre-activations by the first step, whatever the size of the batches; that of deep
+plain networks is the trainer's own."""
 HOLD_OUT_FROM = 100
 """Fewer rows are all trained on: what could be held out of them would tell nothing."""
 
@@ -90,7 +90,7 @@ def build_solver(parameters: Parameters, rows: int, network: Network | None = No
     size = rows / max(1, round(rows / batch))
     return Stochastic(
         # `Stochastic` takes shorter steps for batches below 1000 rows; small data have no time for that.
-        change=(CHANGE_DEEP if deep else CHANGE) / min(1.5, math.sqrt(size / 1000)),
+        change=(DEEP.change if deep else CHANGE) / min(1.5, math.sqrt(size / 1000)),
         initial=parameters.initial,
         epochs=chosen or default_epochs(rows, batch),
         batch_size=batch,
