@@ -182,6 +182,7 @@ def brief(title: str) -> str:
         "Principal components": "PCA",
         "BCD, class codewords": "BCD, codewords",
         "BCD, learned codes": "BCD, learned",
+        "BCD, fewer passes": "BCD, fewer",
         "Random projections": "random proj.",
     }
     return shorter.get(title, title)
