@@ -11,6 +11,7 @@ Equal content gives equal bytes. Nothing in a file is ever executed.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -179,6 +180,8 @@ def _is_finite(tensor: Tensor) -> bool:
 def write_atomically(path: Path, parts: tuple[bytes | memoryview, ...]) -> None:
     """The file appears complete under its name, or not at all."""
     target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, f"the folder {target.parent} does not exist; make it first", str(path))
     temporary = target.with_name(f".tikhonet-{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_digits
 
 from tests.strategies import normal
-from tikhonet import Fenchel, Network, Problem, Softmax, Status
+from tikhonet import Fenchel, Network, Problem, RowL1Ball, Softmax, Status
 from tikhonet.baselines import admm
 from tikhonet.baselines.admm import ADMM, Split, least_squares, square, update_pre_activation
 
@@ -168,3 +168,22 @@ def test_what_it_cannot_do_is_refused(digits):
     for settings in ({"beta": 0.0}, {"alpha": -1.0}, {"epochs": 0}, {"initial": "he"}):
         with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
             ADMM(**settings)
+
+
+@pytest.mark.parametrize("scale", [1e25, 1e-25])
+def test_data_beyond_the_range_of_their_type_end_without_an_exception(digits, scale):
+    X, y = digits[0][:50], digits[1][:50]
+    problem = Problem(Network.chain([64, 8, 8]), lift=Fenchel())
+    training = ADMM(epochs=3).run(problem, scale * X, problem.loss.encode(y, 10))
+    assert training.status in (Status.NONFINITE, Status.FINISHED)
+    assert training.blocks.W
+
+
+def test_what_admm_cannot_do_is_refused(digits):
+    X, y = digits[0][:50], digits[1][:50]
+    network = Network.chain([64, 8])
+    problem = Problem(network, lift=Fenchel(), W_set=RowL1Ball(1.0))
+    with pytest.raises(ValueError, match=r"W_set must be Everything\(\) for ADMM.* got RowL1Ball"):
+        ADMM().run(problem, X, problem.loss.encode(y, 10))
+    with pytest.raises(ValueError, match=r"targets must have one row per sample \(50\), got 49"):
+        ADMM().run(Problem(network, lift=Fenchel()), X, problem.loss.encode(y[:49], 10))

@@ -1,10 +1,11 @@
 """Folders of image files on the command line: from images to codes to the names of neighbours."""
 
 import csv
+import shutil
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from tikhonet.cli.codes import read_codes
 from tikhonet.data import load
@@ -64,3 +65,37 @@ def test_images_without_labels_train_nothing(folders, mistake):
 def test_names_that_do_not_fit_their_codes_are_refused(tmp_path, mistake):
     np.savez(tmp_path / "c.npz", codes=np.zeros((3, 2), np.uint8), names=np.array(["a", "b"]))
     assert "names must be one text for each of the 3 codes" in mistake("search", "c.npz", "c.npz", code=1)
+
+
+def test_a_model_of_oblong_images_takes_only_their_shape(run, tmp_path):
+    """However the pixels of 12 x 8 are counted, 8 x 12 has as many."""
+    rng = np.random.default_rng(0)
+    for number in range(40):
+        place = tmp_path / "train" / "ab"[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        image = rng.integers(0, 100, (12, 8), dtype=np.uint8) + np.uint8(100 * (number % 2))
+        Image.fromarray(image).save(place / f"{number}.png")
+    (tmp_path / "new").mkdir()
+    Image.fromarray(image.T).save(tmp_path / "new" / "lying.png")
+    run(*FIT, "--task", "hash", "--bits", 16)
+    own, other = (run("hash", "m", "--data", data).out for data in ("train/b", "new"))
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    ImageOps.fit(Image.fromarray(image.T), (8, 12)).save(cut / "lying.png")
+    assert run("hash", "m", "--data", "cut").out == other
+    assert len(own.splitlines()) == 20
+
+
+def test_names_of_files_are_printed_as_they_are(run, folders, tmp_path):
+    (tmp_path / "new" / "150.png").rename(tmp_path / "new" / "0:cat:\t.png")
+    run(*FIT, "--task", "hash", "--bits", 16)
+    assert run("hash", "m", "--data", "new").out.splitlines()[0].endswith(" 0:cat:\t.png")
+    run("hash", "m", "--data", "new", "-o", "new.npz")
+    found = run("search", "new.npz", "new.npz", "--k", 1, "--json").document
+    assert found["query_names"][0] == found["names"][0][0] == "0:cat:\t.png"
+
+
+def test_one_class_is_named_without_an_option(folders, tmp_path, mistake):
+    for label in range(1, 10):
+        shutil.rmtree(tmp_path / "train" / str(label))
+    assert "the labels must hold at least 2 classes, got 1 class: 0" in mistake(*FIT, "--task", "hash")

@@ -5,7 +5,7 @@ import pytest
 from PIL import ExifTags, Image
 
 from tikhonet.data import DataError, read_folder
-from tikhonet.data.folder import square_shape
+from tikhonet.data.folder import shape_of
 
 RNG = np.random.default_rng(0)
 
@@ -29,7 +29,8 @@ def test_grey_images_are_rows_in_the_order_of_their_names(tmp_path):
     (tmp_path / "notes.txt").write_text("not an image")
     put(tmp_path / ".thumbnails" / "a.png", grey(2, 2))
     (tmp_path / "._b.png").write_bytes(b"of another system")
-    table = read_folder(tmp_path)
+    with pytest.warns(UserWarning, match=r"1 of 3 files are left out, .* such as notes.txt"):
+        table = read_folder(tmp_path)
     np.testing.assert_array_equal(table.X, np.stack([a.ravel(), b.ravel()]).astype(np.float32) / np.float32(255))
     assert table.X.dtype == np.float32
     assert table.row_names == ("a.bmp", "b.png")
@@ -64,14 +65,28 @@ def test_other_sizes_are_cut_to_the_middle_and_scaled(tmp_path):
         read_folder(tmp_path, 0)
 
 
-def test_a_width_takes_images_as_they_are_or_as_its_squares(tmp_path):
+def test_a_shape_is_what_images_are_brought_to(tmp_path):
+    put(tmp_path / "a.png", grey(2, 8))
+    as_it_is = read_folder(tmp_path)
+    np.testing.assert_array_equal(read_folder(tmp_path, shape=(2, 8)).X, as_it_is.X)
+    assert read_folder(tmp_path, shape=(8, 2)).feature_names != as_it_is.feature_names
+    assert read_folder(tmp_path, shape=(3, 5, 4)).X.shape == (1, 60)
+
+
+def test_the_columns_of_a_table_tell_the_shape_of_its_images(tmp_path):
     put(tmp_path / "a.png", grey(2, 8))  # 16 numbers, as 4 x 4 has
-    as_it_is = read_folder(tmp_path).X
-    np.testing.assert_array_equal(read_folder(tmp_path, width=16).X, as_it_is)
-    assert read_folder(tmp_path, width=25).X.shape == (1, 25)
-    assert read_folder(tmp_path, width=75).X.shape == (1, 75)
-    assert read_folder(tmp_path, width=7).X.shape == (1, 16)  # no square has 7; who asked will say so
-    assert [square_shape(width) for width in (784, 3072, 10)] == [(28, 28), (3, 32, 32), None]
+    for shape in ((2, 8), (4, 4), (3, 2, 5), (3, 4, 4)):
+        table = read_folder(tmp_path, shape=shape)
+        assert shape_of(table.feature_names, table.X.shape[1]) == shape
+    assert [shape_of([], width) for width in (784, 3072, 10)] == [(28, 28), (3, 32, 32), None]
+
+
+def test_linked_folders_are_read_and_a_loop_ends(tmp_path):
+    put(tmp_path / "elsewhere" / "x.png", grey())
+    put(tmp_path / "photos" / "a" / "x.jfif", grey(), format="jpeg")
+    (tmp_path / "photos" / "b").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (tmp_path / "photos" / "a" / "loop").symlink_to(tmp_path / "photos", target_is_directory=True)
+    assert read_folder(tmp_path / "photos").row_names == ("a/x.jfif", "b/x.png")
 
 
 def test_a_photograph_on_its_side_is_set_upright(tmp_path):

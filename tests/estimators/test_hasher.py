@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy import sparse
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
 from tests.estimators.samples import blobs
 from tikhonet.estimators import BCDClassifier, BCDHasher
@@ -163,6 +164,63 @@ def test_warm_start_goes_on_from_the_last_weights():
     assert hasher.history_[0].loss < 2 * before
 
 
+def test_warm_start_begins_anew_where_the_features_are_others():
+    X, y = blobs(100)
+    hasher = BCDHasher(**SMALL | {"warm_start": True}).fit(X, y)
+    wide = np.hstack([X, X])
+    fresh = BCDHasher(**SMALL).fit(wide, y)
+    np.testing.assert_array_equal(hasher.fit(wide, y).transform(wide), fresh.transform(wide))
+
+
+@pytest.mark.parametrize("stop", [5, 12, 13, 24])
+def test_a_callback_ends_training_at_any_epoch(stop):
+    X, y = blobs(60)
+    hasher = BCDHasher(**SMALL | {"max_iter": 60, "callbacks": lambda epoch: epoch.number == stop}).fit(X, y)
+    assert hasher.n_iter_ == len(hasher.history_) == stop
+    assert hasher.status_.name == "INTERRUPTED"
+
+
+def test_an_interruption_of_the_codes_step_leaves_the_last_epoch(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    X, y = blobs(60)
+    monkeypatch.setattr(CodeBlock, "update", interrupted)
+    with pytest.warns(ConvergenceWarning, match="INTERRUPTED"):
+        hasher = BCDHasher(**SMALL | {"max_iter": 60}).fit(X, y)
+    assert hasher.n_iter_ == 12
+    assert hasher.transform(X).shape == (60, 2)
+
+
+@pytest.mark.filterwarnings("ignore:BCDHasher stopped short")
+@pytest.mark.parametrize("limit", [1, 3, 6, 11])
+def test_the_full_batch_solver_keeps_to_its_iterations_over_all_rounds(limit):
+    X, y = blobs(40)
+    heard = []
+    parameters = SMALL | {"solver": "proximal", "max_iter": limit, "tol": 1e-12}
+    hasher = BCDHasher(**parameters, callbacks=lambda history: heard.append(history.iterations)).fit(X, y)
+    assert heard == list(range(1, limit + 1))
+    assert hasher.n_iter_ == hasher.history_.iterations == limit
+    assert len(hasher.history_.objective) == limit + 1
+
+
+@pytest.mark.filterwarnings("ignore:BCDHasher stopped short")
+def test_equal_codes_are_warned_of():
+    with pytest.warns(UserWarning, match="all codes are equal") as caught:
+        BCDHasher(**SMALL).fit(np.ones((60, 4)), blobs(60)[1])
+    assert caught[-1].filename == __file__
+
+
+def test_a_similarity_in_float32_may_round():
+    X, y = blobs(60)
+    A = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    S = ((y[:, None] == y) * (1 + 1e-7 * A @ A.T)).astype(np.float32)
+    S[0, 1] += S[1, 0] * np.float32(3e-7)
+    BCDHasher(**SMALL).fit(X, similarity=S)
+    with pytest.raises(ValueError, match="similarity must be symmetric"):
+        BCDHasher(**SMALL).fit(X, similarity=S.astype(np.float64) + np.triu(np.full((60, 60), 1e-6)))
+
+
 def test_a_saved_hasher_gives_the_same_codes(tmp_path):
     X, y = blobs(60)
     hasher = BCDHasher(**SMALL | {"n_bits": 11}).fit(X, y)
@@ -192,6 +250,8 @@ def test_a_saved_hasher_gives_the_same_codes(tmp_path):
         ({}, {"y": None, "similarity": np.eye(29)}, "a row and a column for each row of X .30., got shape .29, 29."),
         ({}, {"y": None, "similarity": np.triu(np.ones((30, 30)))}, "similarity must be symmetric"),
         ({}, {"y": None, "similarity": -np.eye(30)}, "similarity must be positive for some pairs"),
+        ({}, {"y": None, "similarity": -np.ones((30, 30))}, "similarity must be positive for some pairs"),
+        ({}, {"y": None, "similarity": -np.kron(np.eye(3), np.ones((10, 10)))}, "similarity must be positive"),
         ({}, {"y": None, "similarity": np.ones((30, 30))}, "similarity must tell rows apart"),
         ({"codes": "classes"}, {"y": None, "similarity": np.eye(30)}, "needs labels y"),
         ({"n_bits": 8}, {"y": np.arange(30) * 20, "rows": 300}, "n_bits must be at least 9 to give 300 classes"),

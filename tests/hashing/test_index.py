@@ -1,4 +1,6 @@
+import pickle
 import sys
+from copy import deepcopy
 from itertools import pairwise
 
 import numpy as np
@@ -251,7 +253,14 @@ def test_wrong_settings_are_named(arguments, settings, said):
         (lambda index, codes: index.add(codes, [500, 500]), r"got 500 again \(among ids\)"),
         (lambda index, codes: index.add(codes, [500]), "one number for each of the 2 codes, got 1"),
         (lambda index, codes: index.add(codes, [0.5, 1.5]), "ids must be a vector of whole numbers from 0"),
-        (lambda index, codes: index.add(codes, [-1, 500]), "with -1"),
+        (
+            lambda index, codes: index.add(codes, [-1, 500]),
+            "2.63 - 1, got int64 of shape .2,. from -1 to 500",
+        ),
+        (
+            lambda index, codes: index.add(codes, np.array([2**63 + 5, 7], np.uint64)),
+            "got uint64 of shape .2,. from 7 to 9223372036854775813",
+        ),
         (lambda index, codes: index.remove([3, 200]), "ids must be in the index, got 200"),
     ],
 )
@@ -264,6 +273,43 @@ def test_a_mistake_is_named_and_changes_nothing(kind, action, said):
         action(index, codes)
     assert len(index) == 200
     assert ball(index, codes, 3) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_of_numpy_are_numbers(kind):
+    index = make(kind)
+    for found, expected in (
+        (index.search(index.codes[:3], np.int64(5)), index.search(index.codes[:3], 5)),
+        (index.within(index.codes[:3], np.int32(2)), index.within(index.codes[:3], 2)),
+    ):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_finds_the_same_and_is_its_own(kind):
+    index = make(kind)
+    for copy in (pickle.loads(pickle.dumps(index)), deepcopy(index)):
+        assert ball(copy, index.codes[:5], 3) == ball(index, index.codes[:5], 3)
+        copy.add(index.codes[:1])
+        assert (len(index), len(copy)) == (200, 201)
+    assert len(pickle.loads(pickle.dumps(HammingIndex(32, kind)))) == 0
+
+
+def test_other_lists_are_chosen_anew_from_a_file(tmp_path):
+    make("ivf", lists=10).save(tmp_path / "i")
+    assert [len(HammingIndex.load(tmp_path / "i", lists=lists).centres) for lists in (10, 20)] == [10, 20]
+
+
+def test_the_largest_id_is_kept_and_nothing_follows_it(tmp_path):
+    codes = random_codes(2, 32)
+    index = HammingIndex(32).add(codes[:1], [2**63 - 1])
+    with pytest.raises(ValueError, match="ids must be given where no numbers follow the largest id"):
+        index.add(codes[1:])
+    index.save(tmp_path / "i")
+    assert HammingIndex.load(tmp_path / "i").ids.tolist() == [2**63 - 1]
+    with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist"):
+        index.save(tmp_path / "nowhere" / "i")
 
 
 def test_an_ivf_index_without_lists_says_what_to_do():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.metrics import average_precision_score
 
 from tests.hashing import slow
@@ -153,9 +154,12 @@ def test_the_result_is_plain_json_and_readable(small):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"at": [41]}, "at must hold numbers from 1 to 40"),
+        ({"at": [41]}, "at must hold whole numbers from 1 to 40"),
         ({"at": [0]}, "at must hold"),
-        ({"radius": -1}, "radius must be from 0 to 24"),
+        ({"radius": -1}, "radius must be a whole number from 0 to 24"),
+        ({"radius": 2.0}, "radius must be a whole number"),
+        ({"at": [2.5]}, "at must hold whole numbers"),
+        ({"query_labels": np.array(["a", None] * 6), "base_labels": np.array(["a"] * 40)}, "got None or NaN"),
         ({"radius": 25}, "radius must be"),
         ({"n_bits": 32}, "4 bytes a code"),
         ({"query_labels": np.zeros(11)}, "query_labels must hold one label for each of the 12 codes, got 11"),
@@ -163,7 +167,7 @@ def test_the_result_is_plain_json_and_readable(small):
         ({"query_labels": np.full(12, 7)}, "nothing is relevant to any query"),
         ({"query_labels": ["a"] * 12}, "both be text or both numbers"),
         ({"query_labels": np.zeros((12, 2))}, "both be vectors"),
-        ({"query_labels": np.full((12, 1), 2), "base_labels": np.ones((40, 1))}, "zeros and ones"),
+        ({"query_labels": np.full((12, 2), 2), "base_labels": np.ones((40, 2))}, "zeros and ones"),
         ({"query_labels": np.full(12, np.nan)}, "got NaN"),
         ({"similar": np.ones((12, 39), bool)}, r"similar must be a boolean matrix of shape \(12, 40\)"),
         ({"similar": np.ones((12, 40))}, "got float64"),
@@ -178,3 +182,23 @@ def test_wrong_arguments_are_named(small, change, said):
     positional = [arguments.pop(name) for name in names]
     with pytest.raises(ValueError, match=said):
         evaluate(*positional, **arguments)
+
+
+def test_labels_and_relevance_come_in_other_containers(small):
+    queries, y, base, z = small
+    expected = evaluate(queries, y, base, z, at=[5])
+    assert evaluate(queries, y[:, None], base, z[:, None], at=5) == expected
+    assert evaluate(queries, y.astype(object), base, z.astype(object), at=np.array([5])) == expected
+    similar = y[:, None] == z
+    for given_ in (similar.tolist(), sparse.csr_array(similar)):
+        assert evaluate(queries, None, base, None, at=[5], similar=given_) == expected
+    one_hot = [sparse.csr_array(np.eye(3)[labels]) for labels in (y, z)]
+    assert evaluate(queries, one_hot[0], base, one_hot[1], at=[5]) == expected
+    json.dumps(evaluate(queries, y, base, z, radius=np.int64(2), at=np.array([5])).to_dict())
+
+
+def test_a_column_of_zeros_and_ones_is_two_classes(small):
+    queries, y, base, z = small
+    found = evaluate(queries, (y > 0)[:, None].astype(int), base, (z > 0)[:, None].astype(int))
+    assert found == evaluate(queries, y > 0, base, z > 0)
+    assert found.without_relevant == 0

@@ -24,7 +24,8 @@ from torch import Tensor
 from tikhonet.initialisations import Initial, check_initial, initial_weights
 from tikhonet.network import Layers, Network, Weights
 from tikhonet.objective import Blocks, Problem
-from tikhonet.samples import rows_of
+from tikhonet.samples import Samples, rows_of
+from tikhonet.sets import Everything
 from tikhonet.solvers.result import Epoch, Status, Training
 
 CHUNK_ROWS = 1024
@@ -110,15 +111,24 @@ class ADMM:
         """
         if not problem.loss.quadratic:
             raise ValueError(f"loss must be the squared one for ADMM's closed forms, got {problem.loss}")
+        sets = (problem.V_set, *map(problem.edge_set, problem.network.learned))
+        if held := next((known for known in sets if not isinstance(known, Everything)), None):
+            raise ValueError(f"V_set and W_set must be Everything() for ADMM, whose steps know no sets, got {held}")
+        problem.check(Samples(X, targets))
         network = problem.network
         W = start or initial_weights(network, self.initial, seed, self.initial_scale, dtype=X.dtype, device=X.device)
         W, split = dict(W), Split.start(network, X, W)
         V = least_squares(split.A[network.depth], targets, self.ridge)
+        blocks = Blocks({}, V, dict(W))
         epochs: list[Epoch] = []
         status = Status.FINISHED
         for number in range(1, self.epochs + 1):
             clock = time.perf_counter()
-            W, V = self.iterate(problem, split, targets, W, V)
+            try:
+                W, V = self.iterate(problem, split, targets, W, V)
+            except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # the blocks have grown beyond their type, or hold NaN
+                status = Status.NONFINITE
+                break
             seconds = time.perf_counter() - clock
             split.close(network, W, multiply=number > self.warm_up)
             if number > self.warm_up:  # before, only the gap was taken

@@ -23,8 +23,9 @@ OPTIONS = {
     "random_state": "--seed",
     "n_jobs": "--threads",
     "n_iter_no_change": "--patience",
+    "y": "the labels",
 }
-"""Parameters of the estimators whose option has another name."""
+"""Parameters of the estimators whose option has another name, and what is no option."""
 
 
 class Failure(typer.TyperException):

@@ -38,7 +38,7 @@ def evaluate(
     saved = open_model(model)
     task = saved.need_task("be evaluated")
     source = Source(data, split, label, header, data_home)
-    rows = source.read("test", task, saved.width)
+    rows = source.read("test", task, saved.image_shape)
     y = labels(rows, source)
     X = saved.columns(rows, source)
     title = source.title("test")

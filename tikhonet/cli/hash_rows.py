@@ -51,7 +51,7 @@ def hash_rows(
     if saved.task != "hash":
         raise Failure(f"{model} holds a {saved.kind}, which makes no codes; train with tikhonet fit --task hash")
     source = Source(data, split, label, header, data_home)
-    table = source.read("test", width=saved.width)
+    table = source.read("test", shape=saved.image_shape)
     X = saved.columns(table, source)
     codes, n_bits = by_chunks(saved.estimator.transform, X, "hashing"), int(saved.estimator.n_bits)
     found, title = code_report(codes, n_bits), source.title("test")

@@ -14,6 +14,7 @@ from tikhonet.cli.errors import Failure
 from tikhonet.cli.names import nearest
 from tikhonet.cli.progress import bar
 from tikhonet.data import COLLECTIONS, NAMES, Dataset, Table, find_home, load, planted, read_folder, read_table
+from tikhonet.data.folder import Shape
 from tikhonet.data.obtain import places
 from tikhonet.data.table import default_names
 
@@ -38,8 +39,8 @@ class Source:
     def title(self, split: str) -> str:
         return f"{self.name}, {self.split or split}" if self.name else self.data
 
-    def read(self, split: str, task: str | None = None, width: int | None = None) -> Table:
-        """The rows; of a data set those of its `split`, if no other was asked for; of images with `width` numbers."""
+    def read(self, split: str, task: str | None = None, shape: Shape | None = None) -> Table:
+        """The rows; of a data set those of its `split`, if no other was asked for; images in that shape."""
         path = Path(self.data).expanduser()
         folder = not self.name and path.is_dir()
         if self.image_size is not None and not folder:
@@ -59,7 +60,7 @@ class Source:
         with bar(f"reading {path.name}"):
             if not folder:
                 return read_table(path, column(self.label), self.header)
-            table = read_folder(path, self.image_size, width=width)
+            table = read_folder(path, self.image_size, shape=shape)
         if self.label is not None:
             raise typer.BadParameter("is for files; images have the names of their folders", param_hint="--label")
         return table

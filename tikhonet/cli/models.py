@@ -11,6 +11,7 @@ from tikhonet import storage
 from tikhonet.cli.errors import Failure
 from tikhonet.cli.inputs import Source, aligned
 from tikhonet.data import Table
+from tikhonet.data.folder import Shape, shape_of
 
 TASKS = {"BCDClassifier": "classification", "BCDRegressor": "regression", "BCDFeatures": None, "BCDHasher": "hash"}
 
@@ -34,6 +35,11 @@ class SavedModel:
     @property
     def width(self) -> int:
         return int(self.estimator.n_features_in_)
+
+    @property
+    def image_shape(self) -> Shape | None:
+        """That of the images that it takes, if it can take any."""
+        return shape_of(self.names, self.width)
 
     def columns(self, table: Table, source: Source) -> Any:
         return aligned(table, self.names, self.width, source)

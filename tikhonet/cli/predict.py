@@ -46,7 +46,7 @@ def predict(
     if not features:
         saved.need_task("predict")
     source = Source(data, split, label, header, data_home)
-    table = source.read("test", saved.task, saved.width)
+    table = source.read("test", saved.task, saved.image_shape)
     X = saved.columns(table, source)
     arrays: Arrays = {}
     if features:

@@ -46,7 +46,7 @@ def encode(kind: str, arrays: Arrays, classes: list[str]) -> bytes:
     buffer = io.BytesIO()
     match kind:
         case ".csv":
-            return csv_text(arrays, classes).encode()
+            return csv_text(arrays, classes).encode(errors="surrogateescape")
         case ".npy":
             np.save(buffer, next(iter(arrays.values())), allow_pickle=False)
         case ".npz":

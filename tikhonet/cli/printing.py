@@ -20,9 +20,12 @@ def show(document: Mapping[str, Any], as_json: bool, *human: RenderableType) -> 
     if as_json:
         print(json.dumps(plain(document), allow_nan=False))
         return
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH, emoji=False)
     for part in human:
-        console.print(part, soft_wrap=isinstance(part, str), markup=False, highlight=False)
+        if isinstance(part, str):  # as it is, whatever names of files it holds
+            print(part)
+        else:
+            console.print(part, markup=False, highlight=False)
 
 
 def facts(**values: Any) -> str:

@@ -84,7 +84,7 @@ def search(
         "rows": len(asked.codes),
         "found": len(table["id"]),
         "output": output,
-    }
+    } | ({"query_names": asked.names} if asked.names is not None else {})
     if output is None:
         show(document | as_lists(arrays), as_json, csv_text(table, []).rstrip("\n"))
         return

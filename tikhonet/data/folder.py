@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import os
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,21 +18,36 @@ from tikhonet.data.errors import DataError
 from tikhonet.data.home import StrPath
 from tikhonet.data.table import Table, default_names
 
-KINDS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
+KINDS = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".bmp",
+    ".gif",
+    ".tif",
+    ".tiff",
+    ".webp",
+    ".avif",
+    ".jp2",
+    ".pgm",
+    ".ppm",
+)
 GREY = ("1", "L", "LA", "La", "I", "F")
+PIXEL = "pixel "
 ORIENTATION, LYING = ExifTags.Base.Orientation, (5, 6, 7, 8)
 
 Shape = tuple[int, ...]
 """Of an image: (height, width), or (3, height, width) in colour."""
 
 
-def read_folder(folder: StrPath, size: int | None = None, *, width: int | None = None) -> Table:
+def read_folder(folder: StrPath, size: int | None = None, *, shape: Shape | None = None) -> Table:
     """Pixels in [0, 1], the files' names as names of rows, and labels where the images lie in subfolders.
 
     size   the side of the squares that images are brought to, by cutting off what is too wide or too high and by
            scaling; None leaves them as they are, which must be alike. All are in colour if one of them is.
-    width  how many numbers an image must become, in place of `size`: images alike that have so many stay as they are,
-           others become the squares that do
+    shape  what images are brought to in the same way, in place of `size`, and whether in colour
     """
     folder = Path(folder).expanduser()
     files = list_images(folder)
@@ -40,44 +57,63 @@ def read_folder(folder: StrPath, size: int | None = None, *, width: int | None =
             f"{folder} must hold its images either all in the folder itself (no labels) or all in its subfolders, "
             f"whose names are the labels; got {files[0].relative_to(folder)} and {files[-1].relative_to(folder)}"
         )
-    shape = choose_shape([own_shape(file) for file in files], files, size, width)
+    shape = shape or choose_shape({file.relative_to(folder): own_shape(file) for file in files}, folder, size)
     X = np.stack([pixels(file, shape).ravel() for file in files])
     y = labels([place[0] for place in places]) if places[0] else None
     names = tuple(file.relative_to(folder).as_posix() for file in files)
-    return Table(X, y, tuple(default_names(X.shape[1])), "folder" if places[0] else None, names)
+    return Table(X, y, pixel_names(shape), "folder" if places[0] else None, names)
 
 
 def list_images(folder: Path) -> list[Path]:
-    """All but hidden ones, by name."""
-    files = (file for file in folder.rglob("*") if file.suffix.lower() in KINDS and file.is_file())
-    found = sorted(file for file in files if not any(part[0] == "." for part in file.relative_to(folder).parts))
+    """All but hidden ones, by name, in linked folders too; a warning tells of files that are left out."""
+    files: list[Path] = []
+    for place, folders, names in os.walk(folder, followlinks=True):
+        inside = Path(place).resolve()
+        folders[:] = [f for f in folders if f[0] != "." and not inside.is_relative_to(Path(place, f).resolve())]
+        files += [Path(place, name) for name in names if name[0] != "."]
+    found = sorted(file for file in files if file.suffix.lower() in KINDS)
     if not found:
         raise DataError(f"{folder} holds no images ({', '.join(KINDS)}); name a folder of images, or a file")
+    others = sorted(set(files) - set(found))
+    if others:
+        warnings.warn(
+            f"{folder}: {len(others)} of {len(files)} files are left out, whose names do not end as images do "
+            f"({', '.join(KINDS)}), such as {others[0].relative_to(folder)}",
+            stacklevel=3,
+        )
     return found
 
 
-def choose_shape(shapes: list[Shape], files: list[Path], size: int | None, width: int | None) -> Shape:
-    colour = (3,) if any(len(shape) == 3 for shape in shapes) else ()
+def pixel_names(shape: Shape) -> tuple[str, ...]:
+    """Those of a table without names for squares, whose number of pixels tells their shape; else by place."""
+    if shape[-1] == shape[-2]:
+        return tuple(default_names(math.prod(shape)))
+    return tuple(PIXEL + " ".join(map(str, place)) for place in np.ndindex(shape))
+
+
+def choose_shape(shapes: dict[Path, Shape], folder: Path, size: int | None) -> Shape:
+    colour = (3,) if any(len(shape) == 3 for shape in shapes.values()) else ()
     if size is not None:
         if size < 1:
             raise ValueError(f"size must be at least 1, got {size}")
         return *colour, size, size
-    sizes = {shape[-2:]: file for shape, file in zip(shapes, files, strict=True)}
-    own = *colour, *shapes[0][-2:]
-    square = square_shape(width) if width else None
-    if square and (len(sizes) > 1 or math.prod(own) != width):
-        return square
+    sizes = {shape[-2:]: file for file, shape in shapes.items()}
     if len(sizes) > 1:
         (first, one), (second, other) = list(sizes.items())[:2]
         raise DataError(
-            f"{one.parent} must hold images of one size, got {one.name} of {first[1]} x {first[0]} and {other.name} of "
-            f"{second[1]} x {second[0]}; give a size to bring them to"
+            f"{folder} must hold images of one size, got {one} of {first[1]} x {first[0]} and {other} of "
+            f"{second[1]} x {second[0]}; give a size to bring them to (tikhonet fit --image-size)"
         )
-    return own
+    return *colour, *next(iter(sizes))
 
 
-def square_shape(width: int) -> Shape | None:
-    """That of square images with so many numbers, grey or in colour; no number is both."""
+def shape_of(names: Sequence[str], width: int) -> Shape | None:
+    """That of the images behind a model's columns: by their names where it is not a square, grey or in colour.
+
+    No number is that of both; None where it is that of neither.
+    """
+    if names and names[-1].startswith(PIXEL):
+        return tuple(int(last) + 1 for last in names[-1].removeprefix(PIXEL).split())
     side, colour_side = math.isqrt(width), math.isqrt(width // 3)
     if side**2 == width:
         return side, side

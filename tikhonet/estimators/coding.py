@@ -15,7 +15,7 @@ from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.training import Data, Trained, build_solver, from_result, from_training, threads
 from tikhonet.network import Weights
 from tikhonet.objective import Blocks, Problem
-from tikhonet.solvers import BlockDescent, Result, Status, Stochastic, Training
+from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, Training
 from tikhonet.subproblems.codes import code_objective, update_codes, update_regression
 
 ROUNDS = 5
@@ -117,10 +117,13 @@ def stochastic_rounds(
     watch: Callable[[Any], bool],
 ) -> Trained:
     """One run of the mini-batch solver, stopped for the codes at even distances."""
+    asked = False
 
     def go(state: Any, until: int) -> Training:
         def stop(epoch: Any) -> bool:
-            return watch(epoch) or until <= epoch.number < solver.epochs
+            nonlocal asked
+            asked = bool(watch(epoch))
+            return asked or until <= epoch.number < solver.epochs
 
         targets = block.B.to(data.X)
         options: dict[str, Any] = {"dtype": data.X.dtype, "device": data.X.device, "weight": data.weight}
@@ -132,11 +135,14 @@ def stochastic_rounds(
         until = round(number * solver.epochs / rounds)
         training = go(state, until)
         state = training.state
-        ended = len(training.epochs) < until or training.status is Status.NONFINITE
+        ended = asked or len(training.epochs) < until or training.status is Status.NONFINITE
         if number == rounds or ended:
             break
         blocks = training.blocks
-        block.update(problem.network.features(data.X, blocks.W) @ blocks.V.T)
+        try:
+            block.update(problem.network.features(data.X, blocks.W) @ blocks.V.T)
+        except KeyboardInterrupt:
+            break
     return from_training(training)
 
 
@@ -151,24 +157,37 @@ def full_rounds(
     watch: Callable[[Any], bool],
 ) -> Trained:
     """Runs of the full-batch solver, each from the last one's blocks; the codes see its lifted features U[N]."""
-    part = replace(solver, max_iter=math.ceil(solver.max_iter / rounds))
     blocks: Blocks | None = None
+    history: History | None = None
+
+    def joined(now: History) -> History:
+        return history.followed_by(now) if history else now
+
     if start:
         W = {edge: matrix.to(data.X) for edge, matrix in start.items()}
         V = data.X.new_zeros(block.B.shape[1], problem.network.widths[-1])
         blocks = Blocks(problem.network.forward(data.X, W), V, W)
     ends: list[tuple[float, float]] = []
     for number in range(1, rounds + 1):
-        result: Result = part.run(
-            problem, data.X, block.B.to(data.X), weight=data.weight, seed=seed, start=blocks, watch=watch
+        limit = number * solver.max_iter // rounds - (number - 1) * solver.max_iter // rounds
+        result: Result = replace(solver, max_iter=limit).run(
+            problem,
+            data.X,
+            block.B.to(data.X),
+            weight=data.weight,
+            seed=seed,
+            start=blocks,
+            watch=lambda now: watch(joined(now)),
         )
         blocks = result.blocks
         ends.append((result.history.objective[0] + block.supervised, result.history.objective[-1] + block.supervised))
         if number == rounds or result.status in (Status.NONFINITE, Status.INTERRUPTED):
             break
+        history = joined(result.history)
         block.update(blocks.U[problem.network.depth] @ blocks.V.T)
-    trained = from_result(result)
-    return replace(trained, certificate=replace(trained.certificate, checks=(*trained.certificate.checks, joint(ends))))
+    trained, history = from_result(result), joined(result.history)
+    certificate = replace(trained.certificate, checks=(*trained.certificate.checks, joint(ends)))
+    return replace(trained, history=history, iterations=max(1, history.iterations), certificate=certificate)
 
 
 def joint(ends: list[tuple[float, float]]) -> Check:

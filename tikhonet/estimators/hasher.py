@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -57,7 +58,7 @@ class BCDHasher(BCDEstimator):
     supervision: float = 3.0
 
     report_: CodeReport = field(init=False)
-    """Balance and correlation of the bits, and the number of distinct codes, of the training rows."""
+    """Balance and correlation of the bits, and the number of distinct codes, of the training rows that differ."""
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
         "loss": [StrOptions({"squared"})],
@@ -80,6 +81,8 @@ class BCDHasher(BCDEstimator):
             raise ValueError("y must hold at least 2 classes with positive weight, got 1 class: codes would be equal")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         warm = self._model if self.warm_start and hasattr(self, "_model") else None
+        if warm and warm.network.widths[0] != rows.X.shape[1]:
+            warm = None
         scaling = warm.scaling if warm else Scaling.fit(rows.X, rows.weight)
         rows = self._scaled(rows, scaling)
         self._start = replace(supervision, Y=rows.Y).starting_map(rows.weight, self.n_bits, seed)
@@ -121,6 +124,12 @@ class BCDHasher(BCDEstimator):
         self.report_ = code_report(
             pack(self._model.head(self._model.scaled_features(rows.X, self.device))), self.n_bits
         )
+        if self.report_.distinct == 1:
+            warnings.warn(
+                "all codes are equal, so they cannot be searched: X must have features that differ where labels do, "
+                "and a similarity must hold alike pairs of different rows",
+                stacklevel=4,
+            )
 
     def transform(self, X: Any) -> Codes:
         """Packed codes, a row of ceil(n_bits / 8) bytes each (`np.packbits`); the bits after n_bits are zero."""

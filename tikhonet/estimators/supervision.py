@@ -59,7 +59,9 @@ def from_targets(y: Any) -> tuple[Supervision, NDArray[Any] | None]:
     if kind in ("binary", "multiclass"):
         classes, codes = np.unique(np.ravel(y), return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}; codes would all be equal")
+            raise ValueError(
+                f"y must hold at least 2 classes, got 1 class: {classes[0].item()!r}; codes would all be equal"
+            )
         return Supervision(np.eye(len(classes))[codes], True), classes
     if kind.startswith("continuous"):
         numbers = np.asarray(y, np.float64).reshape(len(y), -1)
@@ -79,20 +81,22 @@ def from_targets(y: Any) -> tuple[Supervision, NDArray[Any] | None]:
 
 def from_similarity(S: Any, rows: int, n_bits: int) -> Supervision:
     """S ~ Y Y', from at most n_bits leading eigenpairs with positive eigenvalues."""
+    coarse = getattr(S, "dtype", None) in (np.float32, np.float16)
     S = check_array(S, accept_sparse="csr", dtype=np.float64, input_name="similarity")
     if S.shape[0] != S.shape[1]:
         raise ValueError(f"similarity must be a square matrix, rows x rows, got shape {S.shape}")
     if S.shape[0] != rows:
         raise ValueError(f"similarity must have a row and a column for each row of X ({rows}), got shape {S.shape}")
-    if abs(S - S.T).max() > 1e-8 * max(abs(S).max(), 1e-300):
+    if abs(S - S.T).max() > (1e-5 if coarse else 1e-8) * max(abs(S).max(), 1e-300):
         raise ValueError("similarity must be symmetric, got one that is not; use (S + S.T) / 2")
+    S = (S + S.T) / 2
     if rows <= max(SMALL, n_bits + 1):
         values, vectors = np.linalg.eigh(S.toarray() if sparse.issparse(S) else S)
     else:
         values, vectors = eigsh(S, k=n_bits, which="LA", v0=np.ones(rows))
     values, vectors = values[-n_bits:], vectors[:, -n_bits:]
-    keep = values > 1e-9 * max(values[-1], 0.0)
-    if values[-1] <= 0 or not keep.any():
+    keep = values > 1e-9 * float(abs(S).sum(axis=1).max())  # a bound on every eigenvalue
+    if not keep.any():
         raise ValueError("similarity must be positive for some pairs of rows, got none; similar pairs have values > 0")
     Y: Floats = vectors[:, keep] * np.sqrt(values[keep])
     if np.abs(Y - Y[0]).max() <= 1e-9 * np.abs(Y).max():

@@ -53,9 +53,12 @@ def n_bytes(n_bits: int) -> int:
     return -(-n_bits // 8)
 
 
+def is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def check_n_bits(n_bits: int) -> None:
-    whole = isinstance(n_bits, int | np.integer) and not isinstance(n_bits, bool)
-    if not whole or not FEWEST_BITS <= n_bits <= MOST_BITS:
+    if not is_whole(n_bits) or not FEWEST_BITS <= n_bits <= MOST_BITS:
         raise ValueError(f"n_bits must be a whole number from {FEWEST_BITS} to {MOST_BITS}, got {n_bits!r}")
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from tikhonet import storage
-from tikhonet.hashing.codes import Codes, check_codes, check_n_bits, n_bytes
+from tikhonet.hashing.codes import Codes, check_codes, check_n_bits, is_whole, n_bytes
 from tikhonet.hashing.engines import Engine, FaissEngine, HashEngine, ListsEngine, NumpyEngine, has_faiss
 from tikhonet.storage import ModelFormatError
 
@@ -20,6 +20,7 @@ Ids = NDArray[np.int64]
 KINDS = {"flat": (), "numpy": (), "hash": ("hash_bits", "flips"), "ivf": ("lists", "probes")}
 """Each kind with its settings."""
 CONTENT = "hamming-index"
+LARGEST_ID = 2**63 - 1
 
 
 class HammingIndex:
@@ -61,10 +62,12 @@ class HammingIndex:
         return self
 
     def add(self, codes: Codes, ids: ArrayLike | None = None) -> HammingIndex:
-        """Add codes under ids; by default the numbers that follow the largest id so far."""
+        """Add codes under ids; by default the numbers that follow the largest id in the index."""
         check_codes(codes, self.n_bits)
         self._need_lists("add")
         after = int(self.ids[-1]) + 1 if len(self) else 0
+        if ids is None and after + len(codes) - 1 > LARGEST_ID:
+            raise ValueError(f"ids must be given where no numbers follow the largest id, {after - 1}, got none")
         new = np.arange(after, after + len(codes)) if ids is None else check_ids(ids)
         if len(new) != len(codes):
             raise ValueError(f"ids must hold one number for each of the {len(codes)} codes, got {len(new)}")
@@ -103,12 +106,14 @@ class HammingIndex:
         """
         check_codes(codes, self.n_bits)
         self._need_lists("search")
+        if not len(self):
+            raise ValueError(f"the index must hold codes before it is searched, got k = {k} of none; add codes first")
         if not is_whole(k) or not 1 <= k <= len(self):
-            remedy = "ask for fewer" if len(self) else "add codes first"
+            remedy = "; ask for fewer" if is_whole(k) and k > 0 else ""
             raise ValueError(
-                f"k must be a whole number from 1 to {len(self)}, the number of codes in the index, got {k}; {remedy}"
+                f"k must be a whole number from 1 to {len(self)}, the number of codes in the index, got {k}{remedy}"
             )
-        distances, positions = self._engine.search(contiguous(codes), k)
+        distances, positions = self._engine.search(contiguous(codes), int(k))
         if self.kind in ("flat", "numpy"):
             return distances, self.ids[positions]
         missing = positions < 0
@@ -125,7 +130,7 @@ class HammingIndex:
         self._need_lists("search")
         if not is_whole(radius) or not 0 <= radius <= self.n_bits:
             raise ValueError(f"radius must be a whole number from 0 to {self.n_bits}, the number of bits, got {radius}")
-        query, distances, positions = self._engine.within(contiguous(codes), radius)
+        query, distances, positions = self._engine.within(contiguous(codes), int(radius))
         limits = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=len(codes)))]).astype(np.int64)
         order = np.lexsort((positions, distances, query))
         return limits, distances[order], self.ids[positions[order]]
@@ -162,8 +167,9 @@ class HammingIndex:
             kind, settings = saved, before | settings
         index = cls(n_bits, kind, **settings)
         try:
-            if "centres" in arrays:
-                index._use(arrays["centres"])
+            centres = arrays.get("centres")
+            if centres is not None and index.settings.get("lists", len(centres)) == len(centres):
+                index._use(centres)
             elif kind == "ivf" and len(arrays["codes"]):
                 index.fit(arrays["codes"])
             return index.add(arrays["codes"], arrays["ids"]) if len(arrays["codes"]) else index
@@ -189,6 +195,18 @@ class HammingIndex:
         if self.kind == "ivf" and self.centres is None:
             raise ValueError(f"an index of kind='ivf' must have lists before it can {action}; call fit(codes) first")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the engine, which faiss cannot copy; it is made anew."""
+        return {name: value for name, value in vars(self).items() if name != "_engine"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._engine = self._make_engine()
+        if self.centres is not None:
+            self._use(self.centres)
+        if len(self):
+            self._engine.rebuild(self.codes)
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -199,16 +217,14 @@ class HammingIndex:
 
 def check_ids(ids: ArrayLike) -> Ids:
     found = np.asarray(ids)
-    if found.ndim != 1 or (found.size and (found.dtype.kind not in "iu" or found.min() < 0)):
+    whole = found.ndim == 1 and (found.dtype.kind in "iu" or not found.size)
+    if not whole or (found.size and not 0 <= int(found.min()) <= int(found.max()) <= LARGEST_ID):
+        range_ = f" from {found.min()} to {found.max()}" if whole else ""
         raise ValueError(
-            f"ids must be a vector of whole numbers from 0, got {found.dtype} of shape {found.shape}"
-            + (f" with {found.min()}" if found.size and found.dtype.kind == "i" else "")
+            "ids must be a vector of whole numbers from 0 to 2^63 - 1, "
+            f"got {found.dtype} of shape {found.shape}{range_}"
         )
     return found.astype(np.int64)
-
-
-def is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def contiguous(codes: Codes) -> Codes:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.hashing.codes import Codes, check_codes
+from tikhonet.hashing.codes import Codes, check_codes, is_whole
 from tikhonet.hashing.counts import Counts, count
 from tikhonet.hashing.relevance import Relevance, Similar, relevance
 from tikhonet.hashing.ties import Tied, average_precision, precision_at
@@ -83,7 +83,7 @@ def evaluate(
     *,
     n_bits: int | None = None,
     radius: int = 2,
-    at: Sequence[int] | None = None,
+    at: Sequence[int] | int | None = None,
     similar: Similar | Relevance | None = None,
 ) -> Retrieval:
     """Rank the database by Hamming distance to each query, and measure the rankings.
@@ -91,7 +91,7 @@ def evaluate(
     labels   vectors: relevant is what has the same label. Indicator matrices, samples x labels: what shares one
     n_bits   of the codes; None: 8 for each byte
     radius   of the ball for `precision_within` and `recall_within`, inclusive
-    at       cuts k of the ranking; None: 100 and 1000 where the database is that large
+    at       cuts k of the ranking, one or several; None: 100 and 1000 where the database is that large
     similar  instead of equal labels: a boolean matrix, queries x database (labels may then be None), or a function
              (labels of some queries, labels of the database) -> boolean matrix
     """
@@ -107,21 +107,22 @@ def evaluate(
             f"query_codes and base_codes must have one length, "
             f"got {query_codes.shape[1]} and {base_codes.shape[1]} bytes"
         )
-    if not 0 <= radius <= n_bits:
-        raise ValueError(f"radius must be from 0 to {n_bits}, the number of bits, got {radius}")
+    if not is_whole(radius) or not 0 <= radius <= n_bits:
+        raise ValueError(f"radius must be a whole number from 0 to {n_bits}, the number of bits, got {radius}")
     cuts = check_cuts(at, len(base_codes))
     rows = relevance(query_labels, base_labels, len(query_codes), len(base_codes), similar)
     counts = count(query_codes, base_codes, rows)
-    return measure(Counts(counts.items[:, : n_bits + 1], counts.relevant[:, : n_bits + 1]), radius, cuts)
+    return measure(Counts(counts.items[:, : n_bits + 1], counts.relevant[:, : n_bits + 1]), int(radius), cuts)
 
 
-def check_cuts(at: Sequence[int] | None, database: int) -> tuple[int, ...]:
+def check_cuts(at: Sequence[int] | int | None, database: int) -> tuple[int, ...]:
     if at is None:
         return tuple(k for k in AT if k <= database)
-    for k in at:
-        if not 1 <= k <= database:
-            raise ValueError(f"at must hold numbers from 1 to {database}, the size of the database, got {k}")
-    return tuple(at)
+    cuts = list(at) if isinstance(at, Iterable) else [at]
+    for k in cuts:
+        if not is_whole(k) or not 1 <= k <= database:
+            raise ValueError(f"at must hold whole numbers from 1 to {database}, the size of the database, got {k}")
+    return tuple(map(int, cuts))
 
 
 def measure(counts: Counts, radius: int, cuts: Iterable[int]) -> Retrieval:

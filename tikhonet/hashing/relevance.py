@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 Relevance = NDArray[np.bool_]
 Similar = Callable[[Any, Any], Relevance]
@@ -34,14 +35,15 @@ def relevance(
 
     similar  None: by labels. A boolean matrix, queries x base: itself. A function: of the labels, whatever they are.
     """
-    if isinstance(similar, np.ndarray):
-        return given(similar, queries, base)
+    if similar is not None and not callable(similar):
+        return given(as_array(similar), queries, base)
+    query_labels, base_labels = (as_array(x) if sparse.issparse(x) else x for x in (query_labels, base_labels))
     for name, labels, count in (("query_labels", query_labels, queries), ("base_labels", base_labels, base)):
         if labels is None or not hasattr(labels, "__len__") or len(labels) != count:
             held = "nothing" if labels is None else f"{len(labels)}" if hasattr(labels, "__len__") else repr(labels)
             raise ValueError(f"{name} must hold one label for each of the {count} codes, got {held}")
     if similar is None:
-        query_labels, base_labels = np.asarray(query_labels), np.asarray(base_labels)
+        query_labels, base_labels = column(query_labels), column(base_labels)
         similar = share_a_label if check_labels(query_labels, base_labels) == 2 else same_label
         if similar is same_label:
             query_labels, base_labels = numbered(query_labels, base_labels)
@@ -59,6 +61,16 @@ def relevance(
     return rows
 
 
+def as_array(values: Any) -> NDArray[Any]:
+    return np.asarray(values.toarray() if sparse.issparse(values) else values)
+
+
+def column(labels: Any) -> NDArray[Any]:
+    """Labels in one column as a vector; anything else as it is."""
+    found = np.asarray(labels)
+    return found.ravel() if found.ndim == 2 and found.shape[1] == 1 else found
+
+
 def numbered(queries: NDArray[Any], base: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Text as numbers, which are compared faster; numbers as they are."""
     kinds = {labels.dtype.kind for labels in (queries, base)}
@@ -68,7 +80,12 @@ def numbered(queries: NDArray[Any], base: NDArray[Any]) -> tuple[NDArray[Any], N
         raise ValueError(
             f"query_labels and base_labels must both be text or both numbers, got {queries.dtype} and {base.dtype}"
         )
-    number = np.unique(np.concatenate([queries, base]), return_inverse=True)[1]
+    together = np.concatenate([queries, base])
+    if any(label is None or label != label for label in together.tolist()):
+        raise ValueError(
+            "query_labels and base_labels must hold a label for every code, got None or NaN; give it a label of its own"
+        )
+    number = np.unique(together, return_inverse=True)[1]
     return number[: len(queries)], number[len(queries) :]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -70,6 +70,12 @@ class History:
     @property
     def seconds(self) -> float:
         return sum(step.seconds for step in self.steps)
+
+    def followed_by(self, other: History) -> History:
+        """This run and one that went on where it ended, as one."""
+        steps = [replace(step, iteration=self.iterations + step.iteration) for step in other.steps]
+        later = {self.iterations + iteration: found for iteration, found in other.stationarity.items()}
+        return History(self.start, other.tolerance, [*self.steps, *steps], self.stationarity | later)
 
     @property
     def objective(self) -> list[float]:

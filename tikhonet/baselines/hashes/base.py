@@ -64,7 +64,7 @@ def as_indicator(y: Any, rows: int) -> Tensor:
     if labels.ndim == 1:
         classes, number = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got only {classes[0]!r}")
+            raise ValueError(f"y must hold at least 2 classes, got only {classes[0].item()!r}")
         return torch.nn.functional.one_hot(torch.from_numpy(number)).float()
     if labels.ndim != 2 or not np.isin(labels, (0, 1)).all():
         raise ValueError(f"y must be a vector of labels or an indicator matrix of 0 and 1, got shape {labels.shape}")
