@@ -230,6 +230,8 @@ def test_a_saved_hasher_gives_the_same_codes(tmp_path):
     assert again.report_ == hasher.report_
     assert again.get_params()["n_bits"] == 11
     np.testing.assert_array_equal(unpack(again.transform(X), 11), hasher.decision_function(X) > 0)
+    with pytest.raises(ValueError, match="n_bits must be 11, as it was when this was fitted, got 16; fit again"):
+        hasher.set_params(n_bits=16).save(tmp_path / "codes.tikhonet")
     with pytest.raises(ModelFormatError, match="must hold a BCDClassifier"):
         BCDClassifier.load(tmp_path / "codes.tikhonet")
 
@@ -242,6 +244,7 @@ def test_a_saved_hasher_gives_the_same_codes(tmp_path):
         ({"codes": "random"}, {}, "'codes' parameter of BCDHasher must be a str among"),
         ({}, {"y": np.zeros(30)}, "at least 2 classes, got 1 class"),
         ({}, {"y": np.ones((30, 4), int)}, "different sets of labels"),
+        ({}, {"y": np.tile([[1, -1, 1], [-1, 1, 1]], (15, 1))}, "0 or 1 where labels have columns, got -1 to 1"),
         ({}, {"y": np.full(30, 0.5)}, "different numbers"),
         ({}, {"y": np.arange(60).reshape(30, 2)}, "indicator matrix of labels"),
         ({}, {"y": None}, "requires y to be passed, but the target y is None; or pass similarity"),

@@ -153,6 +153,9 @@ class BCDHasher(BCDEstimator):
         return trained(V)
 
     def _fitted(self) -> dict[str, Any]:
+        bits = len(self._model.head.coef)
+        if bits != self.n_bits:
+            raise ValueError(f"n_bits must be {bits}, as it was when this was fitted, got {self.n_bits}; fit again")
         return {"report": self.report_.to_dict()}
 
     def _restore(self, fitted: dict[str, Any]) -> None:

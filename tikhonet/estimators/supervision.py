@@ -70,6 +70,8 @@ def from_targets(y: Any) -> tuple[Supervision, NDArray[Any] | None]:
             raise ValueError("y must hold different numbers, got one value only; codes would all be equal")
         return Supervision((numbers - mean) / np.where(deviation > 0, deviation, 1.0), False), None
     if kind == "multilabel-indicator":
+        if not np.isin(y, (0, 1)).all():
+            raise ValueError(f"y must be 0 or 1 where labels have columns, got {y.min()} to {y.max()}; use y > 0")
         if not (y != y[0]).any():
             raise ValueError("y must hold different sets of labels, got one class of rows only; codes would be equal")
         return Supervision(np.asarray(y, np.float64), True), None
