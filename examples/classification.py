@@ -10,7 +10,7 @@ if __name__ == "__main__":
     X, y = load_wine(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, stratify=y, random_state=0)
     model = BCDClassifier(random_state=0).fit(X, y)
-    print(f"{model.n_iter_} epochs: {model.status_.value}")
+    print(f"{model.n_iter_} epochs: {model.status_.name}")
     print(model.network_)
     print(
         f"test accuracy {model.score(X_test, y_test):.3f}, log loss {log_loss(y_test, model.predict_proba(X_test)):.3f}"

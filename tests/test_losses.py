@@ -1,5 +1,6 @@
 """The losses: derivatives, curvature, convexity, weights, and the encoding of targets."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -136,6 +137,11 @@ def test_labels_become_rows_with_one_mark_a_class(loss):
     low = -1.0 if isinstance(loss, SquaredHinge) else 0.0
     assert torch.equal(T, torch.where(torch.eye(3)[[2, 0, 1]] == 1, 1.0, low))
     loss.check(T)
+
+
+@every_loss
+def test_labels_may_be_a_numpy_array(loss):
+    assert torch.equal(loss.encode(np.array([2, 0, 1])), loss.encode(torch.tensor([2, 0, 1])))
 
 
 @every_loss

@@ -131,6 +131,16 @@ def test_features_are_the_last_layer_of_forward_for_any_chunk(network, seed, chu
     torch.testing.assert_close(network.features(X, W, chunk_rows), last, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.uint8])
+def test_features_of_numpy_arrays_are_those_of_the_tensor(kind):
+    network = Network.chain([3, 4, 2])
+    W = network.random_weights(0)
+    X = np.arange(15).reshape(5, 3).astype(kind)
+    X.flags.writeable = False
+    expected = network.features(torch.tensor(X).float(), W)
+    assert torch.equal(network.features(X, W, chunk_rows=2), expected)
+
+
 def test_forward_leaves_input_and_weights_as_they_were():
     network = Network.paper(4)
     X, W = normal(3, 4), network.random_weights(dtype=torch.float64)

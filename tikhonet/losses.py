@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tikhonet.network import Array, tensor
+
 
 def one_hot(labels: Tensor, classes: int | None = None) -> Tensor:
     """Integer labels 0..k-1 as rows of the identity, in float32."""
@@ -43,8 +45,9 @@ class Loss(ABC):
     def slope(self, T: Tensor, S: Tensor) -> Tensor:
         """Its gradient in S."""
 
-    def encode(self, y: Tensor, classes: int | None = None) -> Tensor:
+    def encode(self, y: Array, classes: int | None = None) -> Tensor:
         """Targets: integer vectors are class labels, floating-point arrays are taken as they are."""
+        y = tensor(y)
         if y.is_floating_point():
             return y[:, None] if y.ndim == 1 else y
         return one_hot(y, classes)
@@ -101,7 +104,8 @@ class Softmax(Loss):
 
     curvature = 0.5
 
-    def encode(self, y: Tensor, classes: int | None = None) -> Tensor:
+    def encode(self, y: Array, classes: int | None = None) -> Tensor:
+        y = tensor(y)
         return y if y.is_floating_point() and y.ndim == 2 else one_hot(y, classes)
 
     def check(self, T: Tensor) -> None:
@@ -125,7 +129,8 @@ class SquaredHinge(Loss):
 
     curvature = 2.0
 
-    def encode(self, y: Tensor, classes: int | None = None) -> Tensor:
+    def encode(self, y: Array, classes: int | None = None) -> Tensor:
+        y = tensor(y)
         return y if y.is_floating_point() and y.ndim == 2 else 2 * one_hot(y, classes) - 1
 
     def check(self, T: Tensor) -> None:

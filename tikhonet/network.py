@@ -12,12 +12,14 @@ from graphlib import CycleError, TopologicalSorter
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Array = Tensor | np.ndarray
 Edge = tuple[int, int]
 Kind = Literal["learned", "identity"]
 Layers = dict[int, Tensor]
@@ -25,6 +27,11 @@ Weights = dict[Edge, Tensor]
 
 BIAS = -1
 """The constant layer: one column of ones."""
+
+
+def tensor(array: Array) -> Tensor:
+    """A tensor as it is, a NumPy array as a copy, since torch warns of arrays that may not be written to."""
+    return array if isinstance(array, Tensor) else torch.tensor(array)
 
 
 def _group(pairs: Iterable[Edge]) -> dict[int, tuple[int, ...]]:
@@ -140,8 +147,15 @@ class Network:
             U[n] = self.pre_activation(n, U, W).relu_()
         return U
 
-    def features(self, X: Tensor, W: Weights, chunk_rows: int = 4096) -> Tensor:
-        """The last hidden layer of the network proper, without keeping the others."""
+    def features(self, X: Array, W: Weights, chunk_rows: int = 4096) -> Tensor:
+        """The last hidden layer of the network proper, without keeping the others.
+
+        A NumPy array is taken in the type of the weights, some rows at a time.
+        """
+        if not isinstance(X, Tensor):
+            like = next(iter(W.values()), torch.empty(0))
+            parts = (tensor(X[start : start + chunk_rows]).to(like) for start in range(0, len(X), chunk_rows))
+            return torch.cat([self.features(part, W, chunk_rows) for part in parts])
         return torch.cat([self.forward(rows, W)[self.depth] for rows in X.split(chunk_rows)])
 
     def random_weights(

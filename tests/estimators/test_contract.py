@@ -1,6 +1,7 @@
 """What scikit-learn users rely on beyond its own checks."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from tests.estimators.samples import QUICK, blobs, line
 from tikhonet import Fenchel, Network, RowL1Ball, Softmax
-from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDHasher, BCDRegressor
 
 
 def test_constructors_only_store_and_clone_keeps_objects():
@@ -118,12 +119,56 @@ def test_a_handful_of_rows_is_enough(rows):
         ({"hidden_layer_sizes": 0}, ["hidden_layer_sizes", "0"]),
         ({"validation_fraction": 1.5}, ["validation_fraction", "1.5"]),
         ({"dtype": "int8"}, ["dtype", "float32", "int8"]),
+        ({"n_jobs": 0}, ["n_jobs", "0"]),
     ],
 )
 def test_bad_parameters_are_named_with_what_is_allowed_and_what_came(parameters, words):
     with pytest.raises(InvalidParameterError) as error:
         BCDClassifier(**parameters).fit(*blobs())
     assert all(word in str(error.value) for word in words)
+
+
+@pytest.mark.parametrize("Model", [BCDClassifier, BCDRegressor, BCDFeatures, BCDHasher])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"hidden_layer_sizes": ("a",)}, "hidden_layer_sizes must be whole numbers of at least 1, got ('a',)"),
+        ({"hidden_layer_sizes": [[20, 3]]}, "hidden_layer_sizes must be whole numbers of at least 1, got [[20, 3]]"),
+        ({"hidden_layer_sizes": (20.7,)}, "hidden_layer_sizes must be whole numbers of at least 1, got (20.7,)"),
+        ({"hidden_layer_sizes": (np.inf,)}, "hidden_layer_sizes must be whole numbers of at least 1, got (inf,)"),
+        ({"hidden_layer_sizes": ()}, "hidden_layer_sizes must be whole numbers of at least 1, got ()"),
+        ({"hidden_layer_sizes": (0,)}, "hidden_layer_sizes must be whole numbers of at least 1, got (0,)"),
+        ({"dropout": (0.1, 0.2, 0.3)}, "dropout must be a number or a pair (inputs, last features) from 0 to below 1"),
+        ({"dropout": (0.1, 1.5)}, "from 0 to below 1, got (0.1, 1.5)"),
+        ({"callbacks": ["a"]}, "callbacks must be callable, each of them, got 'a'"),
+        ({"device": "abacus"}, "device must be a device of this machine (cpu"),
+    ],
+)
+def test_bad_values_are_refused_before_training(Model, parameters, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Model(**parameters).fit(*blobs())
+
+
+def test_whole_numbers_of_any_kind_are_widths():
+    for sizes in (5, np.int64(5), (5.0,), np.array([5])):
+        assert BCDClassifier(sizes, random_state=0).fit(*blobs()).network_.widths == (4, 5)
+
+
+def test_a_device_that_is_gone_is_named_by_predictions():
+    model = BCDClassifier(**QUICK).fit(*blobs()).set_params(device="abacus")
+    with pytest.raises(ValueError, match=r"device must be a device of this machine .*, got 'abacus'"):
+        model.predict(blobs()[0])
+
+
+@pytest.mark.parametrize("Model", [BCDClassifier, BCDRegressor])
+def test_bad_validation_data_are_named(Model):
+    X, y = blobs()
+    with pytest.raises(ValueError, match="y_val must go with X_val, got None"):
+        Model().fit(X, y, X_val=X)
+    with pytest.raises(ValueError, match="X_val must go with y_val, got None"):
+        Model().fit(X, y, y_val=y)
+    with pytest.raises(ValueError, match=r"X_val must have as many features as X \(4\), got shape \(120, 3\)"):
+        Model().fit(X, y, X_val=X[:, 1:], y_val=y)
 
 
 def test_bad_input_is_named():
@@ -134,7 +179,9 @@ def test_bad_input_is_named():
         BCDClassifier().fit(X, np.zeros(len(X)))
     with pytest.raises(ValueError, match="classes must hold all class labels at the first call"):
         BCDClassifier().partial_fit(X, y)
-    with pytest.raises(ValueError, match="must hold the classes"):
+    with pytest.raises(ValueError, match="y_val must hold the classes"):
         BCDClassifier(**QUICK).fit(X, y, X_val=X, y_val=y + 1)
     with pytest.raises(ValueError, match="one column of classes"):
         BCDFeatures(target="classes").fit(X, np.c_[y, y])
+    with pytest.raises(ValueError, match=r"y_val must have as many columns as y \(1\), got 2"):
+        BCDRegressor().fit(X, y, X_val=X, y_val=np.c_[y, y])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 from sklearn.svm import LinearSVC
 
 from tests.estimators.samples import QUICK, blobs, line
@@ -42,6 +43,18 @@ def test_a_loaded_model_gives_the_same_to_the_bit(model, tmp_path):
     assert loaded.hidden_layer_sizes == list(np.atleast_1d(model.hidden_layer_sizes))
 
 
+def test_what_a_file_does_not_keep_says_so(tmp_path):
+    model = BCDClassifier(**QUICK).fit(X, Y)
+    model.save(tmp_path / "model")
+    loaded = BCDClassifier.load(tmp_path / "model")
+    for read in (lambda: loaded.history_, lambda: loaded.certificate_, loaded.plot):
+        with pytest.raises(AttributeError, match="_ is not kept in a model file; fit again to have it"):
+            read()
+    assert model.history_
+    with pytest.raises(NotFittedError):
+        _ = BCDClassifier().history_
+
+
 def test_names_of_features_are_kept(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("abcd"))
@@ -66,7 +79,7 @@ def test_flipped_bits_of_header_and_data_are_noticed(tmp_path):
 def test_files_of_others_are_refused(tmp_path):
     path = tmp_path / "model"
     BCDRegressor(**QUICK).fit(*line()).save(path)
-    with pytest.raises(ModelFormatError, match="must hold a BCDClassifier, got 'BCDRegressor'"):
+    with pytest.raises(ModelFormatError, match=r"a BCDClassifier, got 'BCDRegressor'; use BCDRegressor\.load"):
         BCDClassifier.load(path)
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(ModelFormatError):

@@ -1,8 +1,11 @@
+import re
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 from sklearn.linear_model import Lasso, LogisticRegression, RidgeClassifier
-from sklearn.svm import LinearSVC
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.svm import SVC, LinearSVC
 
 from tests.estimators.samples import QUICK, blobs, line
 from tikhonet.estimators import BCDClassifier, BCDRegressor
@@ -29,6 +32,18 @@ def test_every_head_classifies_and_gives_probabilities(head, classes):
 def test_every_head_predicts_numbers(head):
     X, y = line()
     assert BCDRegressor(head=head, **QUICK).fit(X, y).score(X, y) > 0.7
+
+
+@pytest.mark.parametrize(("head", "classes"), [(SVC(), 2), (SVC(kernel="linear"), 3), (SVC(kernel="linear"), 4)])
+def test_a_classifier_without_a_row_for_each_class_is_refused(head, classes):
+    words = rf"head must have one row of coef_ for each class, got {re.escape(str(head))}; use LinearSVC"
+    with pytest.raises(ValueError, match=words):
+        BCDClassifier(head=head, **QUICK).fit(*blobs(classes=classes))
+
+
+def test_a_regressor_that_is_not_linear_is_refused():
+    with pytest.raises(ValueError, match="head must have one row of coef_ for each target, got KNeighborsRegressor"):
+        BCDRegressor(head=KNeighborsRegressor(), **QUICK).fit(*line())
 
 
 def test_ridge_is_the_minimiser():

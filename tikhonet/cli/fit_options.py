@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import torch
 import typer
 
 from tikhonet.cli.names import one_of
+from tikhonet.solvers.devices import check_device
 
 CLASSIFIER_HEADS = ("logistic", "svm", "ridge", "trained")
 REGRESSOR_HEADS = ("ridge", "trained")
@@ -31,17 +31,11 @@ def widths(text: str) -> list[int]:
     return found
 
 
-def check_device(name: str) -> str:
+def device(name: str) -> str:
     try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise typer.BadParameter(f"must be a device of this machine ({', '.join(devices())}), got {name!r}") from None
-    return name
-
-
-def devices() -> list[str]:
-    cuda = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-    return ["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])]
+        return check_device(name)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def choice(words: str, *known: str, default: str | None = None) -> Any:
@@ -97,5 +91,5 @@ Codes = Annotated[
     choice("Codes are learned too, or one word a class; for --task hash", "learned", "classes", default="learned"),
 ]
 ClassWeight = Annotated[str | None, choice("Weights of the classes", "balanced")]
-Device = Annotated[str, typer.Option(help="Where torch computes.", callback=check_device, metavar="NAME")]
+Device = Annotated[str, typer.Option(help="Where torch computes.", callback=device, metavar="NAME")]
 Dtype = Annotated[str, choice("The type of the weights", "float32", "float64")]

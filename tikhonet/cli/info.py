@@ -12,12 +12,12 @@ import torch
 import typer
 
 from tikhonet.cli.drawing import draw_text
-from tikhonet.cli.fit_options import devices
 from tikhonet.cli.models import open_model, sha256
 from tikhonet.cli.options import Json
 from tikhonet.cli.printing import facts, show
 from tikhonet.data import DataError, find_home
 from tikhonet.network import BIAS
+from tikhonet.solvers.devices import devices
 
 EXAMPLE = "tikhonet info"
 

@@ -17,6 +17,7 @@ from tikhonet.estimators.training import build_problem
 from tikhonet.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
 from tikhonet.inference import Predictor
 from tikhonet.network import Edge
+from tikhonet.solvers.devices import check_device
 from tikhonet.solvers.sparsity import measure_sparsity
 from tikhonet.storage import ModelFormatError
 
@@ -36,7 +37,8 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         """Which weights are exactly zero, and why; biases are not counted.
 
         `kind`: "none", "set" (zeros emerge from the constraint), "budget" (they were asked for) or "budget and set";
-        `asked` and `over`: the budget; `zeros`: the share of zeros; `nonzeros` and `weights`: numbers by edge.
+        `asked` and `over`: the budget; `zeros`: the share of zeros; `nonzeros` and `weights`: numbers by the name of
+        the matrix, 'W[n,m]'.
         """
         check_is_fitted(self, "network_")
         problem = build_problem(self, self.network_, 1.0)
@@ -112,6 +114,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     def _check_inputs(self, X: Any) -> Floats:
         check_is_fitted(self, "network_")
+        check_device(self.device)
         return dense(validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64))
 
     def __sklearn_tags__(self) -> Tags:

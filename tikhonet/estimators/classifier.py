@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
+from tikhonet.estimators.checks import check_validation
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.head import HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
@@ -42,7 +43,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         Weights of the classes, multiplied into those of the samples.
     head : {"logistic", "svm", "ridge", "trained"} or linear classifier, default="logistic"
         What replaces V on the features (Sec. 3.2): a logistic regression, a linear SVM or a ridge regression with
-        the strength chosen on held-out rows, V as the solver left it, or any linear classifier of scikit-learn's.
+        the strength chosen on held-out rows, V as the solver left it, or a linear classifier of scikit-learn's with one
+        row of `coef_` for each class.
     decision : {"forward", "energy"}, default="forward"
         The head's scores, or for each label the least energy (the inner minimum of f over u).
     """
@@ -73,9 +75,10 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             )
         self.classes_ = classes
         validation = None
-        if X_val is not None:
+        if X_val is not None or y_val is not None:
+            check_validation(X_val, y_val, self.n_features_in_)
             X_val, y_val = validate_data(self, X_val, y_val, reset=False, accept_sparse="csr", dtype=np.float64)
-            validation = Rows(dense(X_val), self._codes(y_val), np.ones(len(y_val)))
+            validation = Rows(dense(X_val), self._codes(y_val, "y_val"), np.ones(len(y_val)))
         return self._learn(self._rows(X, y, sample_weight), validation)
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -150,12 +153,12 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         )
         return Rows(rows.X, rows.Y, rows.weight * factors[codes])
 
-    def _codes(self, y: Any) -> Floats:
+    def _codes(self, y: Any, name: str = "y") -> Floats:
         """Labels as their places in `classes_`."""
         codes = np.searchsorted(self.classes_, y)
         unknown = self.classes_[np.minimum(codes, len(self.classes_) - 1)] != y
         if unknown.any():
-            raise ValueError(f"y must hold the classes {self.classes_}, got {np.unique(np.asarray(y)[unknown])}")
+            raise ValueError(f"{name} must hold the classes {self.classes_}, got {np.unique(np.asarray(y)[unknown])}")
         column: Floats = codes[:, None].astype(np.float64)
         return column
 

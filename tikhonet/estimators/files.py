@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 
 from tikhonet import storage
 from tikhonet.estimators.head import Head
@@ -17,7 +18,21 @@ from tikhonet.solvers import Status
 from tikhonet.storage import ModelFormatError
 
 Path = str | os.PathLike[str]
+NAMES = ("BCDClassifier", "BCDRegressor", "BCDFeatures", "BCDHasher")
 VECTORS = ("shift", "scale", "low", "high")
+
+
+class NotInFile:
+    """An attribute that `fit` sets and a model file does not keep; this is found where it was not set."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        if estimator is None:
+            return self
+        check_is_fitted(estimator, "network_")
+        raise AttributeError(f"{self.name} is not kept in a model file; fit again to have it")
 
 
 def save_estimator(estimator: Any, path: Path, fitted: dict[str, Any]) -> None:
@@ -48,7 +63,9 @@ def load_estimator(cls: type, path: Path) -> tuple[Any, dict[str, Any]]:
     """A new estimator of this class from a file of its own, and the `fitted` part of the header."""
     header, tensors = storage.load(path)
     if header.get("estimator") != cls.__name__:
-        raise ModelFormatError(f"{path} must hold a {cls.__name__}, got {str(header.get('estimator'))[:80]!r}")
+        name = str(header.get("estimator"))[:80]
+        remedy = f"; use {name}.load" if name in NAMES else ""
+        raise ModelFormatError(f"{path} must hold a {cls.__name__}, got {name!r}{remedy}")
     try:
         network = storage.network_from_header(header["network"])
         model = read_model(network, tensors)

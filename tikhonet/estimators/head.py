@@ -32,6 +32,8 @@ UNREACHED = 1e3
 C_GRID = (0.3, 3.0, 30.0, 300.0)
 SVM_GRID = (0.1, 1.0, 10.0, 100.0)
 RIDGE_GRID = tuple(10.0**power for power in range(-6, 1))
+NO_REGRESSOR = "head must have one row of coef_ for each target, got {}; use Ridge or Lasso"
+NO_CLASSIFIER = "head must have one row of coef_ for each class, got {}; use LinearSVC or LogisticRegression"
 ENOUGH = 5000
 """Rows that are enough to choose a strength on."""
 
@@ -156,11 +158,13 @@ def svm(classes: int) -> Kind:
     return Kind(fit, loss, SVM_GRID, default=1.0)
 
 
-def fit_estimator(estimator: Any, data: HeadData, targets: Any) -> Head:
+def fit_estimator(estimator: Any, data: HeadData, targets: Any, refusal: str = NO_REGRESSOR) -> Head:
     """Any linear model of scikit-learn's, fitted on the features divided by their rms norm."""
     norm = data.norm
     weights = {"sample_weight": data.weight} if has_fit_parameter(estimator, "sample_weight") else {}
     fitted = estimator.fit(data.features / norm, targets, **weights)
+    if not hasattr(fitted, "coef_"):
+        raise ValueError(refusal.format(estimator))
     return Head(np.atleast_2d(fitted.coef_) / norm, np.atleast_1d(fitted.intercept_))
 
 
@@ -172,8 +176,18 @@ def fit_classifier(estimator: Any, data: HeadData, classes: int) -> Head:
     if len(present) == 1:
         intercept[present] = 0.0
         return Head(coef, intercept)
-    head = fit_estimator(estimator, data, labels)
-    if len(head.coef) == 1:
+    head = fit_estimator(estimator, data, labels, NO_CLASSIFIER)
+    if len(present) == 2 and len(head.coef) == 1:
         head = Head(np.vstack([-head.coef, head.coef]) / 2, np.concatenate([-head.intercept, head.intercept]) / 2)
+    elif not has_scores_of(estimator, head, data, len(present)):
+        raise ValueError(NO_CLASSIFIER.format(estimator))
     coef[present], intercept[present] = head.coef, head.intercept
     return Head(coef, intercept)
+
+
+def has_scores_of(estimator: Any, head: Head, data: HeadData, classes: int) -> bool:
+    """Whether the rows of the head are the classes' own; those of SVC belong to pairs of classes, three for three."""
+    rows = data.features[:10]
+    scores = estimator.decision_function(rows / data.norm)
+    fits = len(head.coef) == classes and scores.shape == (len(rows), classes)
+    return fits and np.allclose(head(rows), scores, atol=1e-6 * float(np.abs(scores).max()))

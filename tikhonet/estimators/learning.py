@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from tikhonet.estimators.files import NotInFile
 from tikhonet.estimators.head import Head, HeadData, Kind
 from tikhonet.estimators.model import Model
 from tikhonet.estimators.parameters import Parameters
@@ -21,6 +22,7 @@ from tikhonet.estimators.scaling import Scaling
 from tikhonet.estimators.training import HOLD_OUT_FROM, Data, Trained, build_problem, build_solver, train
 from tikhonet.estimators.watching import watching
 from tikhonet.solvers import BlockDescent, Status
+from tikhonet.solvers.devices import check_device
 from tikhonet.solvers.result import best_epoch
 
 MEMORY = 10_000
@@ -41,6 +43,8 @@ class Learning(Parameters):
     """How an estimator learns; what differs between estimators are the hooks at the top."""
 
     _model: Model
+    history_: Any = NotInFile()
+    certificate_: Any = NotInFile()
 
     @abstractmethod
     def _encode(self, Y: Floats) -> Tensor:
@@ -139,7 +143,7 @@ class Learning(Parameters):
         return trained
 
     def _tensors(self, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
-        X = torch.from_numpy(rows.X).to(self.device)
+        X = torch.from_numpy(rows.X).to(check_device(self.device))
         return X, self._encode(rows.Y).to(X), torch.from_numpy(rows.weight).to(X)
 
     def _warn(self, trained: Trained, asked: bool) -> None:

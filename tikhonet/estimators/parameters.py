@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from tikhonet.estimators.checks import check_callbacks, check_dropout, check_widths
 from tikhonet.initialisations import Initial
 from tikhonet.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.losses import Huber, Loss, Softmax, Squared, SquaredHinge
@@ -97,7 +98,7 @@ class Parameters(BaseEstimator):
     dtype : {"float32", "float64"}, default="float32"
         The type in which the network is trained; predictions are computed in float64.
     n_jobs : int, default=None
-        Threads of torch during `fit`; None leaves them as they are.
+        Threads of torch during `fit`; -1 is as many as there are, None leaves them as they are.
     verbose : bool, default=False
         Show a progress bar.
     callbacks : callable or list of callables, default=None
@@ -158,10 +159,17 @@ class Parameters(BaseEstimator):
         "random_state": ["random_state"],
         "device": [str],
         "dtype": [StrOptions({"float32", "float64"})],
-        "n_jobs": [Integral, None],
+        "n_jobs": [COUNT, Interval(Integral, None, -1, closed="right"), None],
         "verbose": ["verbose"],
         "callbacks": [callable, list, tuple, None],
     }
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.network is None:
+            check_widths(self.hidden_layer_sizes)
+        check_dropout(self.dropout)
+        check_callbacks(self.callbacks)
 
     def _loss(self) -> Loss:
         return LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss

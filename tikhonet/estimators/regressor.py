@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
+from tikhonet.estimators.checks import check_validation
 from tikhonet.estimators.head import Head, Kind, fit_estimator, ridge, trained
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
@@ -49,7 +50,14 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least."""
         rows, self._single = self._rows(X, y, sample_weight, reset=True)
-        validation = None if X_val is None else self._rows(X_val, y_val, None, reset=False)[0]
+        validation = None
+        if X_val is not None or y_val is not None:
+            check_validation(X_val, y_val, self.n_features_in_)
+            validation = self._rows(X_val, y_val, None, reset=False)[0]
+            if validation.Y.shape[1] != rows.Y.shape[1]:
+                raise ValueError(
+                    f"y_val must have as many columns as y ({rows.Y.shape[1]}), got {validation.Y.shape[1]}"
+                )
         return self._learn(rows, validation)
 
     @_fit_context(prefer_skip_nested_validation=False)

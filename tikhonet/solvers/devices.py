@@ -1,0 +1,20 @@
+"""Where torch can compute on this machine."""
+
+from __future__ import annotations
+
+import torch
+
+
+def devices() -> list[str]:
+    cuda = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    return ["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])]
+
+
+def check_device(name: str) -> str:
+    """The same name; raise unless this machine has that device."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        allowed = ", ".join(devices())
+        raise ValueError(f"device must be a device of this machine ({allowed}), got {name!r}") from None
+    return name
