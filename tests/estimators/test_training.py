@@ -114,6 +114,27 @@ def test_early_stopping_keeps_the_best_epoch_on_validation_data():
     assert late.status_ is Status.FINISHED
 
 
+def test_early_stopping_goes_by_the_weights_of_the_rows_held_out():
+    X, y = rings(400)
+    wrong = np.random.default_rng(0).random(400) < 0.4
+    weight = np.where(wrong, 1e-6, 1.0)
+    model = BCDClassifier(random_state=0).fit(X, np.where(wrong, 1 - y, y), weight)
+    assert min(epoch.validation_error for epoch in model.history_) < 0.15
+
+
+def test_validation_rows_count_by_the_weights_of_their_classes():
+    X, y = rings(300)
+    factors, X_val, y_val = np.array([1, 3])[y], X[200:], y[200:]
+    counts = np.array([1, 3])[y_val]
+    weighted = BCDClassifier(class_weight={0: 1, 1: 3}, **QUICK).fit(X[:200], y[:200], X_val=X_val, y_val=y_val)
+    repeated = BCDClassifier(**QUICK).fit(
+        X[:200], y[:200], factors[:200], X_val=X_val.repeat(counts, 0), y_val=y_val.repeat(counts)
+    )
+    losses = [[epoch.validation_loss for epoch in model.history_] for model in (weighted, repeated)]
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-3)
+
+
 def test_warm_start_goes_on_from_the_last_weights():
     X, y = line()
     model = BCDRegressor(max_iter=60, warm_start=True, early_stopping=False, **QUICK).fit(X, y)

@@ -218,6 +218,24 @@ def test_early_stopping_returns_the_best_epoch(digits):
     assert same(training, again)
 
 
+def test_validation_rows_count_by_their_weights(digits):
+    X, y, X_test, y_test = digits
+    problem = Problem(SMALL64, lift=Fenchel())
+    X_val, T_val = X_test[:60], problem.loss.encode(y_test[:60], 10)
+    counts = torch.arange(60) % 3
+
+    def losses(*validation):
+        training = Stochastic(epochs=2, batch_size=300).run(problem, X, problem.loss.encode(y), validation=validation)
+        return [(epoch.validation_loss, epoch.validation_error) for epoch in training.epochs]
+
+    repeated = losses(X_val.repeat_interleave(counts, 0), T_val.repeat_interleave(counts, 0))
+    np.testing.assert_allclose(losses(X_val, T_val, counts), repeated, rtol=1e-5)
+    assert losses(X_val, T_val) != repeated
+    for weight in (torch.ones(59), torch.zeros(60), -torch.ones(60)):
+        with pytest.raises(ValueError, match=r"one weight per row \(60\)"):
+            losses(X_val, T_val, weight)
+
+
 @pytest.mark.parametrize("form", ["numpy", "memmap", "batches"])
 def test_data_may_be_arrays_memory_mapped_arrays_or_batches(digits, form, tmp_path):
     X, y, X_test, y_test = digits

@@ -63,7 +63,10 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
-        """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least."""
+        """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
+
+        Validation rows count by the weights of their classes.
+        """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         classes = np.unique(y)
@@ -72,11 +75,12 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 f"warm_start needs the classes of the last fit ({self.classes_}), got {classes}; use warm_start=False"
             )
         self.classes_ = classes
-        validation = None
+        rows, validation = self._rows(X, y, sample_weight), None
+        factors = self._class_factors(rows)
         if X_val is not None:
             X_val, y_val = validate_data(self, X_val, y_val, reset=False, accept_sparse="csr", dtype=np.float64)
-            validation = Rows(dense(X_val), self._codes(y_val), np.ones(len(y_val)))
-        return self._learn(self._rows(X, y, sample_weight), validation)
+            validation = weigh(Rows(dense(X_val), self._codes(y_val), np.ones(len(y_val))), factors)
+        return self._learn(weigh(rows, factors), validation)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -90,7 +94,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             self.classes_ = np.unique(classes)
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes must be those of the first call ({self.classes_}), got {np.unique(classes)}")
-        return self._learn_more(self._rows(X, y, sample_weight, partial=True))
+        rows = self._rows(X, y, sample_weight, partial=True)
+        return self._learn_more(weigh(rows, self._class_factors(rows)))
 
     def decision_function(self, X: Any) -> Floats:
         """The score of each class; for two classes that of the second over the first."""
@@ -136,19 +141,23 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     def _rows(self, X: Any, y: Any, sample_weight: Any, partial: bool = False) -> Rows:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         rows = canonical(dense(X), self._codes(y), weight)
-        codes = rows.Y[:, 0].astype(np.intp)
-        present = np.unique(codes)
+        present = np.unique(rows.Y[:, 0].astype(np.intp))
         if len(present) < 2 and not partial:
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
                 f"{self.classes_[present[0]]!r}"
             )
+        return rows
+
+    def _class_factors(self, rows: Rows) -> Floats:
+        """The weight of each class, "balanced" by these rows."""
         if self.class_weight is None:
-            return rows
-        factors = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=rows.weight
+            return np.ones(len(self.classes_))
+        labels = self.classes_[rows.Y[:, 0].astype(np.intp)]
+        factors: Floats = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=labels, sample_weight=rows.weight
         )
-        return Rows(rows.X, rows.Y, rows.weight * factors[codes])
+        return factors
 
     def _codes(self, y: Any) -> Floats:
         """Labels as their places in `classes_`."""
@@ -198,3 +207,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if len(self.classes_) != len(self._model.head.coef) or len(self.classes_) < 2:
             raise ValueError(f"there are {len(self._model.head.coef)} scores for {len(self.classes_)} classes")
         self._sharpness = {rule: float(fitted["sharpness"][rule]) for rule in ("forward", "energy")}
+
+
+def weigh(rows: Rows, factors: Floats) -> Rows:
+    """The same rows with their weights multiplied by those of their classes."""
+    return replace(rows, weight=rows.weight * factors[rows.Y[:, 0].astype(np.intp)])

@@ -21,6 +21,7 @@ from tikhonet.estimators.scaling import Scaling
 from tikhonet.estimators.training import HOLD_OUT_FROM, Data, Trained, build_problem, build_solver, train
 from tikhonet.estimators.watching import watching
 from tikhonet.solvers import BlockDescent, Status
+from tikhonet.solvers.batches import Validation
 from tikhonet.solvers.result import best_epoch
 
 MEMORY = 10_000
@@ -129,7 +130,7 @@ class Learning(Parameters):
     def _run(self, rows: Rows, held_out: Rows | None, seed: int, **options: Any) -> Trained:
         network = self._network(rows.X.shape[1])
         problem = build_problem(self, network, float(rows.weight.sum()))
-        data = Data(*self._tensors(rows), held_out=self._tensors(held_out)[:2] if held_out else None)
+        data = Data(*self._tensors(rows), held_out=self._validation(held_out) if held_out else None)
         solver = build_solver(self, len(rows))
         total = solver.max_iter if isinstance(solver, BlockDescent) else solver.epochs
         with watching(self.callbacks, self.verbose, total) as watch:
@@ -141,6 +142,11 @@ class Learning(Parameters):
     def _tensors(self, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
         X = torch.from_numpy(rows.X).to(self.device)
         return X, self._encode(rows.Y).to(X), torch.from_numpy(rows.weight).to(X)
+
+    def _validation(self, rows: Rows) -> Validation:
+        """What epochs are judged by; weights that are all alike say nothing, and are left out."""
+        X, targets, weight = self._tensors(rows)
+        return (X, targets, weight) if np.ptp(rows.weight) > 0 else (X, targets)
 
     def _warn(self, trained: Trained, asked: bool) -> None:
         """Say so, with a remedy, where training stopped short."""

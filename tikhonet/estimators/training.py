@@ -20,6 +20,7 @@ from tikhonet.objective import Blocks, Problem, Stationarity
 from tikhonet.schedules import Power, Proximal
 from tikhonet.sets import Everything
 from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, Training, TrainingState
+from tikhonet.solvers.batches import Validation
 from tikhonet.solvers.recipe import DEEP
 from tikhonet.solvers.result import Epoch
 
@@ -41,7 +42,7 @@ class Data:
     X: Tensor
     targets: Tensor
     weight: Tensor
-    held_out: tuple[Tensor, Tensor] | None = None
+    held_out: Validation | None = None
 
     def __len__(self) -> int:
         return len(self.X)

@@ -102,9 +102,9 @@ class Epoch:
     loss: float
     """The mean training loss, each batch's before its own step."""
     validation_loss: float
-    """The mean loss on the validation data; without any, the training loss."""
+    """The mean loss on the validation data, by their weights; without any, the training loss."""
     validation_error: float
-    """The share of validation rows whose largest score is not their target's; NaN for one output."""
+    """The share of validation rows, by weight, whose largest score is not their target's; NaN for one output."""
     seconds: float
     trust: float
     rejected: int
