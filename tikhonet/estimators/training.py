@@ -146,7 +146,7 @@ def train(
             solver = replace(solver, epochs=epochs)
         if state:
             # Each run anneals its steps anew, however many there were before.
-            state = replace(state, step=0, epochs=[])
+            state = replace(state, step=0, epochs=[], best=None)
         return from_training(
             solver.run(
                 problem,
@@ -184,7 +184,7 @@ def from_result(result: Result) -> Trained:
 def from_training(training: Training) -> Trained:
     blocks, end = training.blocks, (training.status, training.message, training.epochs)
     iterations = max(1, len(training.epochs))
-    return Trained(blocks.W, blocks.V, *end, certify_training(training), iterations, training.state)
+    return Trained(blocks.W, blocks.V, *end, certify_training(training), iterations, replace(training.state, best=None))
 
 
 def certify_training(training: Training) -> Certificate:

@@ -99,7 +99,6 @@ class _Run:
 
     def go(self, watch: Callable[[Epoch], bool | None] | None) -> Training:
         steps, status, detail = self.steps, Status.FINISHED, ""
-        best = steps.state
         while len(steps.state.epochs) < self.solver.epochs:
             before = steps.begin_epoch()
             clock = time.perf_counter()
@@ -116,14 +115,16 @@ class _Run:
             steps.state.epochs.append(epoch)
             lowest = best_epoch(steps.state.epochs)
             if self.validation and epoch is lowest:
-                best = steps.state.copy()
-            if watch and watch(epoch):
-                status = Status.INTERRUPTED
-                break
+                steps.state.best = replace(steps.state.copy(), best=None)
+            asked = watch and watch(epoch)
             if self.validation and epoch.number - lowest.number >= self.solver.patience:
                 status = Status.EARLY_STOPPED
                 break
-        return self.finish(best if self.validation and status is not Status.NONFINITE else steps.state, status, detail)
+            if asked:
+                status = Status.INTERRUPTED
+                break
+        best = steps.state.best if self.validation and status is not Status.NONFINITE else None
+        return self.finish(best or steps.state, status, detail)
 
     def epoch(self) -> float:
         """One pass over the batches; returns the mean training loss, each batch's before its step."""
