@@ -6,8 +6,9 @@ import torch
 from sklearn.svm import LinearSVC
 
 from tests.estimators.samples import QUICK, blobs, line
-from tikhonet import Network
+from tikhonet import Network, SquaredHinge, Tikhonov
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.losses import Huber
 from tikhonet.storage import ModelFormatError
 
 X, Y = blobs()
@@ -40,6 +41,36 @@ def test_a_loaded_model_gives_the_same_to_the_bit(model, tmp_path):
         assert outputs(loaded)[name].dtype == value.dtype
     assert loaded.status_ is model.status_
     assert loaded.hidden_layer_sizes == list(np.atleast_1d(model.hidden_layer_sizes))
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [0.0, 1.0, 2.0], ["a", "bb", "ccc"]])
+def test_weights_of_classes_are_kept(names, tmp_path):
+    weights = dict(zip(np.array(names), [1, 2.5, 3], strict=True))
+    BCDClassifier(class_weight=weights, **QUICK).fit(X, np.array(names)[Y]).save(tmp_path / "model")
+    loaded = BCDClassifier.load(tmp_path / "model")
+    assert loaded.class_weight == weights
+    loaded.fit(X, np.array(names)[Y])
+
+
+@pytest.mark.parametrize(
+    ("settings", "remedy"),
+    [
+        ({"loss": SquaredHinge()}, 'loss must be .* use set_params.loss="squared_hinge"'),
+        ({"loss": Huber(0.5)}, 'loss must be .* use set_params.decision="forward"'),
+        ({"lift": Tikhonov()}, 'lift must be .* use set_params.lift="tikhonov"'),
+    ],
+)
+def test_energies_of_objects_are_not_saved(settings, remedy, tmp_path):
+    model = BCDClassifier(decision="energy", **settings, **QUICK).fit(X, Y)
+    with pytest.raises(ModelFormatError, match=remedy):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_energies_are_kept_with_a_name_in_place_of_the_object(tmp_path):
+    model = BCDClassifier(decision="energy", loss=SquaredHinge(), gamma=np.array([0.5]), **QUICK).fit(X, Y)
+    model.set_params(loss="squared_hinge").save(tmp_path / "model")
+    np.testing.assert_array_equal(BCDClassifier.load(tmp_path / "model").predict_proba(X), model.predict_proba(X))
 
 
 def test_names_of_features_are_kept(tmp_path):

@@ -21,7 +21,7 @@ from tikhonet.estimators.energy import energies
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.head import HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
 from tikhonet.estimators.model import Model
-from tikhonet.estimators.parameters import LOSSES, Parameters
+from tikhonet.estimators.parameters import LIFTS, LOSSES, Parameters
 from tikhonet.estimators.probabilities import sharpness
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.training import build_problem
@@ -193,11 +193,27 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     def _fitted(self) -> dict[str, Any]:
         if self.classes_.dtype.kind not in "biufUO" or not all(is_plain(label) for label in self.classes_.tolist()):
             raise ModelFormatError(f"classes must be numbers or strings to be saved, got {self.classes_.dtype}")
+        if self.decision == "energy":
+            self._check_energy_is_kept()
         return {
             "classes": self.classes_.tolist(),
             "dtype": self.classes_.dtype.str,
             "sharpness": self._sharpness,
         }
+
+    def _check_energy_is_kept(self) -> None:
+        """Energies need the loss, the lift and gamma, and a model file keeps no objects."""
+        names: dict[str, dict[str, Any]] = {"loss": LOSSES, "lift": LIFTS, "gamma": {}}
+        for parameter, known in names.items():
+            value = getattr(self, parameter)
+            if is_plain(value):
+                continue
+            same = [f'{parameter}="{name}"' for name, kind in known.items() if value == kind()]
+            remedy = same[0] if same else 'decision="forward"'
+            raise ModelFormatError(
+                f'{parameter} must be a word, a number or a list for a model with decision="energy" to be saved, '
+                f"got {value!r}; use set_params({remedy})"
+            )
 
     def _restore(self, fitted: dict[str, Any]) -> None:
         dtype = np.dtype(str(fitted["dtype"]))
