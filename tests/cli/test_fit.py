@@ -66,6 +66,22 @@ def test_whole_numbers_that_hardly_repeat_need_a_task(run, mistake, tmp_path):
     assert run(*words).document["task"] == "regression"
 
 
+def test_a_table_of_whole_targets_needs_a_task(mistake, tmp_path):
+    from sklearn.datasets import load_diabetes
+
+    X, y = load_diabetes(return_X_y=True)
+    np.savez(tmp_path / "diabetes.npz", X=X, y=y.astype(int))
+    said = mistake("fit", "--data", "diabetes.npz", "-o", "m")
+    assert "214 different whole numbers in 442 rows; use --task regression" in said
+
+
+@pytest.mark.parametrize(("kinds", "rows"), [(20, 40), (44, 442)])
+def test_whole_numbers_that_repeat_are_classes(run, tmp_path, kinds, rows):
+    np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(rows, 2)), y=np.arange(rows) % kinds)
+    words = ["fit", "--data", "rows.npz", "--hidden", "5", "--max-iter", 2, "--head", "ridge", "--json", "-o", "m"]
+    assert run(*words).document["task"] == "classification"
+
+
 def test_planted_data_serve_both_tasks(run):
     small = ["--data", "planted", "--hidden", "20", "--max-iter", 2, "--json"]
     assert run("fit", *small, "-o", "c").document["task"] == "classification"

@@ -152,13 +152,14 @@ def one_or_all(option: str, text: str) -> Any:
 
 
 def infer_task(y: NDArray[Any], source: Source) -> str:
-    """Text and whole numbers are classes, real numbers are targets; whole numbers that hardly repeat may be either."""
+    """Text and whole numbers are classes, real numbers are targets; many different whole numbers may be either."""
     if y.dtype.kind == "f":
         return "regression"
     kinds = len(np.unique(y))
-    if y.dtype.kind in "iu" and kinds > max(20, len(y) // 2):
+    if y.dtype.kind in "iu" and kinds > max(20, len(y) // 10):
         raise typer.BadParameter(
-            f"must be given: the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows",
+            f"must be given: the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows; "
+            "use --task regression or --task classification",
             param_hint="--task",
         )
     return "classification"
