@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tikhonet.estimators import BCDClassifier, BCDRegressor
+from tikhonet.estimators import BCDClassifier, BCDHasher, BCDRegressor
 
 
 def test_the_issues_example_writes_a_model_and_says_how_it_ended(run, tmp_path):
@@ -57,6 +57,14 @@ def test_real_targets_are_regressed(run, tmp_path):
     assert document["task"] == "regression"
     assert document["training"]["r2"] > 0.8
     assert isinstance(BCDRegressor.load(tmp_path / "m"), BCDRegressor)
+
+
+@pytest.mark.parametrize(("task", "Model"), [("regression", BCDRegressor), ("hash", BCDHasher)])
+def test_the_widths_are_those_of_the_estimator_unless_given(run, tmp_path, task, Model):
+    np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(60, 3)), y=np.arange(60) % 2)
+    run("fit", "--data", "rows.npz", "--task", task, "--max-iter", 1, "-o", "m")
+    assert tuple(Model.load(tmp_path / "m").hidden_layer_sizes) == Model().hidden_layer_sizes
+    assert "Widths of the hidden layers. [default: (by the task)]" in " ".join(run("fit", "--help").out.split())
 
 
 def test_whole_numbers_that_hardly_repeat_need_a_task(run, mistake, tmp_path):

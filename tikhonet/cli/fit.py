@@ -45,7 +45,7 @@ def fit(
     data_home: DataHome = None,
     image_size: options.ImageSize = None,
     task: options.Task = None,
-    hidden: options.Hidden = "200,200",
+    hidden: options.Hidden = None,
     skip: options.Skip = False,
     constraint: options.Constraint = None,
     radius: options.Radius = 1.0,
@@ -79,7 +79,7 @@ def fit(
     """
     check_output(output)
     parameters: dict[str, Any] = {
-        "hidden_layer_sizes": options.widths(hidden),
+        **({} if hidden is None else {"hidden_layer_sizes": options.widths(hidden)}),
         "skip": skip,
         "constraint": constraint,
         "radius": radius,
