@@ -21,6 +21,7 @@ def test_a_default_fit_does_not_warn_and_says_how_it_ended():
     assert model.n_iter_ == len(model.history_)
     assert model.certificate_["feasible"].holds
     assert model.certificate_["stationary"].holds is None
+    assert "tikhonet certify MODEL --data" in model.certificate_["stationary"].figure
 
 
 @pytest.mark.parametrize("solver", ["proximal", "alg1"])

@@ -194,11 +194,12 @@ def certify_training(training: Training) -> Certificate:
     worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
     figure = f"worst: {worst}, exceeds its set by {max(excess[worst], 0.0):.3g}"
     undone = training.epochs[-1].rejected if training.epochs else 0
+    remedy = "`tikhonet certify MODEL --data ...` measures it for a saved classifier or regressor"
     checks = (
         Check("the weights are feasible", excess[worst] <= 0, figure),
         *(check_sparsity(training.sparsity) if training.sparsity else ()),
         Check("f falls at every step", None, f"mini-batch steps promise nothing; {undone} were undone"),
-        Check("the point is stationary", None, 'not measured; solver="proximal" with warm_start=True measures it'),
+        Check("the point is stationary", None, f"not measured; {remedy}"),
     )
     unknown = Stationarity(dict.fromkeys(("U", "V", "W"), math.nan))
     return Certificate(checks, unknown, None)
