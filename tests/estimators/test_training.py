@@ -85,7 +85,7 @@ def test_ctrl_c_leaves_the_last_finished_epoch_usable(solver):
     assert model.status_ is Status.INTERRUPTED
     assert model.n_iter_ == 4
     assert model.score(X, y) > 0.6
-    with pytest.warns(ConvergenceWarning, match="INTERRUPTED.*warm_start"):
+    with pytest.warns(ConvergenceWarning, match="INTERRUPTED.*held-out rows the best one.*warm_start"):
         BCDClassifier(solver=solver, callbacks=press, **QUICK).fit(X, y)
 
 

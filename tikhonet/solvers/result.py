@@ -31,7 +31,10 @@ class Status(Enum):
     )
     FINISHED = "The epochs asked for are done. More may help: raise epochs."
     EARLY_STOPPED = "The validation loss stopped falling; the best epoch's network is returned."
-    INTERRUPTED = "The run was interrupted; the last finished epoch is returned. Go on with resume=training.state."
+    INTERRUPTED = (
+        "The run was interrupted; the last finished epoch is returned, with validation data the best one. "
+        "Go on with resume=training.state."
+    )
 
 
 @dataclass(frozen=True)
