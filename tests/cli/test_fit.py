@@ -1,6 +1,10 @@
+import warnings
+
 import numpy as np
 import pytest
 
+from tests.estimators.samples import QUICK, blobs
+from tikhonet.cli.fit import train
 from tikhonet.estimators import BCDClassifier, BCDHasher, BCDRegressor
 
 
@@ -11,6 +15,26 @@ def test_the_issues_example_writes_a_model_and_says_how_it_ended(run, tmp_path):
     assert "raise --max-iter" in out
     assert "FILE" in out
     assert isinstance(BCDClassifier.load(tmp_path / "FILE"), BCDClassifier)
+
+
+def test_too_few_steps_are_named_with_a_remedy(run):
+    words = ["fit", "--data", "digits", "--hidden", "10", "--max-iter", 2, "-o", "m"]
+    remedy = "To do: raise --max-iter: 2 epochs were only"
+    assert remedy in run(*words).out
+    assert remedy in run(*words, "--json").document["message"]
+    enough = [*words, "--batch-size", 25, "--json"]
+    assert "To do" not in run(*enough).document["message"]
+
+
+def test_other_warnings_of_a_fit_are_shown():
+    class Talkative(BCDClassifier):
+        def fit(self, X, y):
+            warnings.warn("something else", UserWarning, stacklevel=1)
+            return super().fit(X, y)
+
+    X, y = blobs()
+    with pytest.warns(UserWarning, match="something else"):
+        assert train(Talkative(max_iter=1, **QUICK), X, y)[1].startswith("raise --max-iter")
 
 
 def test_the_same_seed_gives_the_same_file(run, tmp_path):
