@@ -1,15 +1,18 @@
 """How a fit runs and ends: solvers, statuses, warnings, interruption, going on."""
 
+import warnings
+
 import matplotlib
 import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
 
 from tests.estimators.samples import QUICK, blobs, line, rings
 from tikhonet import Network, Status
-from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDHasher, BCDRegressor
 from tikhonet.estimators.training import build_solver
 
 matplotlib.use("Agg")
@@ -38,6 +41,15 @@ def test_full_batch_solvers_learn_warn_and_certify(solver, Model):
 def test_short_training_is_named_with_a_remedy():
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         BCDClassifier(max_iter=2, **QUICK).fit(*blobs())
+
+
+@pytest.mark.parametrize("Model", [BCDClassifier, BCDRegressor, BCDFeatures, BCDHasher])
+@pytest.mark.parametrize("wrap", [lambda model: model, make_pipeline])
+def test_warnings_point_at_the_line_that_called_fit(Model, wrap):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        wrap(Model(max_iter=2, **QUICK)).fit(*blobs())
+    assert [(warning.category, warning.filename) for warning in caught] == [(ConvergenceWarning, __file__)]
 
 
 def test_skips_are_identities_between_layers_of_equal_width():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
@@ -37,6 +38,17 @@ REMEDIES = {
     Status.INTERRUPTED: "the last finished epoch is used, with held-out rows the best one; "
     "fit again with warm_start=True to go on",
 }
+
+
+LIBRARIES = ("tikhonet", "sklearn", "joblib")
+
+
+def users_level() -> int:
+    """The `stacklevel` for a warning by the caller to point at the line outside of these libraries."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in LIBRARIES:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class Learning(Parameters):
@@ -158,7 +170,7 @@ class Learning(Parameters):
             text = (
                 f"{type(self).__name__} stopped short after {trained.iterations} iterations ({status.name}): {remedy}"
             )
-            warnings.warn(text, ConvergenceWarning, stacklevel=4)
+            warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
 
     def _retrain(self, trained: Trained, rows: Rows, seed: int, start: Any) -> Trained:
         """The same training on all rows, up to the epoch that was best on those held out."""
