@@ -1,7 +1,11 @@
+import warnings
+
 import numpy as np
 import pytest
 
-from tikhonet.estimators import BCDClassifier, BCDRegressor
+from tests.estimators.samples import QUICK, blobs
+from tikhonet.cli.fit import train
+from tikhonet.estimators import BCDClassifier, BCDHasher, BCDRegressor
 
 
 def test_the_issues_example_writes_a_model_and_says_how_it_ended(run, tmp_path):
@@ -11,6 +15,26 @@ def test_the_issues_example_writes_a_model_and_says_how_it_ended(run, tmp_path):
     assert "raise --max-iter" in out
     assert "FILE" in out
     assert isinstance(BCDClassifier.load(tmp_path / "FILE"), BCDClassifier)
+
+
+def test_too_few_steps_are_named_with_a_remedy(run):
+    words = ["fit", "--data", "digits", "--hidden", "10", "--max-iter", 2, "-o", "m"]
+    remedy = "To do: raise --max-iter: 2 epochs were only"
+    assert remedy in run(*words).out
+    assert remedy in run(*words, "--json").document["message"]
+    enough = [*words, "--batch-size", 25, "--json"]
+    assert "To do" not in run(*enough).document["message"]
+
+
+def test_other_warnings_of_a_fit_are_shown():
+    class Talkative(BCDClassifier):
+        def fit(self, X, y):
+            warnings.warn("something else", UserWarning, stacklevel=1)
+            return super().fit(X, y)
+
+    X, y = blobs()
+    with pytest.warns(UserWarning, match="something else"):
+        assert train(Talkative(max_iter=1, **QUICK), X, y)[1].startswith("raise --max-iter")
 
 
 def test_the_same_seed_gives_the_same_file(run, tmp_path):
@@ -59,11 +83,35 @@ def test_real_targets_are_regressed(run, tmp_path):
     assert isinstance(BCDRegressor.load(tmp_path / "m"), BCDRegressor)
 
 
+@pytest.mark.parametrize(("task", "Model"), [("regression", BCDRegressor), ("hash", BCDHasher)])
+def test_the_widths_are_those_of_the_estimator_unless_given(run, tmp_path, task, Model):
+    np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(60, 3)), y=np.arange(60) % 2)
+    run("fit", "--data", "rows.npz", "--task", task, "--max-iter", 1, "-o", "m")
+    assert tuple(Model.load(tmp_path / "m").hidden_layer_sizes) == Model().hidden_layer_sizes
+    assert "Widths of the hidden layers. [default: (by the task)]" in " ".join(run("fit", "--help").out.split())
+
+
 def test_whole_numbers_that_hardly_repeat_need_a_task(run, mistake, tmp_path):
     np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(60, 2)), y=np.arange(60))
     assert "--task" in mistake("fit", "--data", "rows.npz", "-o", "m")
     words = ["fit", "--data", "rows.npz", "--task", "regression", "--max-iter", 2, "--hidden", "5", "--json", "-o", "m"]
     assert run(*words).document["task"] == "regression"
+
+
+def test_a_table_of_whole_targets_needs_a_task(mistake, tmp_path):
+    from sklearn.datasets import load_diabetes
+
+    X, y = load_diabetes(return_X_y=True)
+    np.savez(tmp_path / "diabetes.npz", X=X, y=y.astype(int))
+    said = mistake("fit", "--data", "diabetes.npz", "-o", "m")
+    assert "214 different whole numbers in 442 rows; use --task regression" in said
+
+
+@pytest.mark.parametrize(("kinds", "rows"), [(20, 40), (44, 442)])
+def test_whole_numbers_that_repeat_are_classes(run, tmp_path, kinds, rows):
+    np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(rows, 2)), y=np.arange(rows) % kinds)
+    words = ["fit", "--data", "rows.npz", "--hidden", "5", "--max-iter", 2, "--head", "ridge", "--json", "-o", "m"]
+    assert run(*words).document["task"] == "classification"
 
 
 def test_planted_data_serve_both_tasks(run):

@@ -7,8 +7,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import LinearSVC
 
 from tests.estimators.samples import QUICK, blobs, line
-from tikhonet import Network
+from tikhonet import Network, SquaredHinge, Tikhonov
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.losses import Huber
 from tikhonet.storage import ModelFormatError
 
 X, Y = blobs()
@@ -53,6 +54,36 @@ def test_what_a_file_does_not_keep_says_so(tmp_path):
     assert model.history_
     with pytest.raises(NotFittedError):
         _ = BCDClassifier().history_
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [0.0, 1.0, 2.0], ["a", "bb", "ccc"]])
+def test_weights_of_classes_are_kept(names, tmp_path):
+    weights = dict(zip(np.array(names), [1, 2.5, 3], strict=True))
+    BCDClassifier(class_weight=weights, **QUICK).fit(X, np.array(names)[Y]).save(tmp_path / "model")
+    loaded = BCDClassifier.load(tmp_path / "model")
+    assert loaded.class_weight == weights
+    loaded.fit(X, np.array(names)[Y])
+
+
+@pytest.mark.parametrize(
+    ("settings", "remedy"),
+    [
+        ({"loss": SquaredHinge()}, 'loss must be .* use set_params.loss="squared_hinge"'),
+        ({"loss": Huber(0.5)}, 'loss must be .* use set_params.decision="forward"'),
+        ({"lift": Tikhonov()}, 'lift must be .* use set_params.lift="tikhonov"'),
+    ],
+)
+def test_energies_of_objects_are_not_saved(settings, remedy, tmp_path):
+    model = BCDClassifier(decision="energy", **settings, **QUICK).fit(X, Y)
+    with pytest.raises(ModelFormatError, match=remedy):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_energies_are_kept_with_a_name_in_place_of_the_object(tmp_path):
+    model = BCDClassifier(decision="energy", loss=SquaredHinge(), gamma=np.array([0.5]), **QUICK).fit(X, Y)
+    model.set_params(loss="squared_hinge").save(tmp_path / "model")
+    np.testing.assert_array_equal(BCDClassifier.load(tmp_path / "model").predict_proba(X), model.predict_proba(X))
 
 
 def test_names_of_features_are_kept(tmp_path):

@@ -1,15 +1,18 @@
 """How a fit runs and ends: solvers, statuses, warnings, interruption, going on."""
 
+import warnings
+
 import matplotlib
 import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
 
 from tests.estimators.samples import QUICK, blobs, line, rings
 from tikhonet import Network, Status
-from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDHasher, BCDRegressor
 from tikhonet.estimators.training import build_solver
 
 matplotlib.use("Agg")
@@ -21,6 +24,7 @@ def test_a_default_fit_does_not_warn_and_says_how_it_ended():
     assert model.n_iter_ == len(model.history_)
     assert model.certificate_["feasible"].holds
     assert model.certificate_["stationary"].holds is None
+    assert "tikhonet certify MODEL --data" in model.certificate_["stationary"].figure
 
 
 @pytest.mark.parametrize("solver", ["proximal", "alg1"])
@@ -37,6 +41,15 @@ def test_full_batch_solvers_learn_warn_and_certify(solver, Model):
 def test_short_training_is_named_with_a_remedy():
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         BCDClassifier(max_iter=2, **QUICK).fit(*blobs())
+
+
+@pytest.mark.parametrize("Model", [BCDClassifier, BCDRegressor, BCDFeatures, BCDHasher])
+@pytest.mark.parametrize("wrap", [lambda model: model, make_pipeline])
+def test_warnings_point_at_the_line_that_called_fit(Model, wrap):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        wrap(Model(max_iter=2, **QUICK)).fit(*blobs())
+    assert [(warning.category, warning.filename) for warning in caught] == [(ConvergenceWarning, __file__)]
 
 
 def test_skips_are_identities_between_layers_of_equal_width():
@@ -84,7 +97,7 @@ def test_ctrl_c_leaves_the_last_finished_epoch_usable(solver):
     assert model.status_ is Status.INTERRUPTED
     assert model.n_iter_ == 4
     assert model.score(X, y) > 0.6
-    with pytest.warns(ConvergenceWarning, match="INTERRUPTED.*warm_start"):
+    with pytest.warns(ConvergenceWarning, match="INTERRUPTED.*held-out rows the best one.*warm_start"):
         BCDClassifier(solver=solver, callbacks=press, **QUICK).fit(X, y)
 
 
@@ -112,6 +125,27 @@ def test_early_stopping_keeps_the_best_epoch_on_validation_data():
     assert min(epoch.validation_loss for epoch in model.history_) < model.history_[-1].validation_loss
     late = BCDClassifier(random_state=0, early_stopping=False).fit(X, y)
     assert late.status_ is Status.FINISHED
+
+
+def test_early_stopping_goes_by_the_weights_of_the_rows_held_out():
+    X, y = rings(400)
+    wrong = np.random.default_rng(0).random(400) < 0.4
+    weight = np.where(wrong, 1e-6, 1.0)
+    model = BCDClassifier(random_state=0).fit(X, np.where(wrong, 1 - y, y), weight)
+    assert min(epoch.validation_error for epoch in model.history_) < 0.15
+
+
+def test_validation_rows_count_by_the_weights_of_their_classes():
+    X, y = rings(300)
+    factors, X_val, y_val = np.array([1, 3])[y], X[200:], y[200:]
+    counts = np.array([1, 3])[y_val]
+    weighted = BCDClassifier(class_weight={0: 1, 1: 3}, **QUICK).fit(X[:200], y[:200], X_val=X_val, y_val=y_val)
+    repeated = BCDClassifier(**QUICK).fit(
+        X[:200], y[:200], factors[:200], X_val=X_val.repeat(counts, 0), y_val=y_val.repeat(counts)
+    )
+    losses = [[epoch.validation_loss for epoch in model.history_] for model in (weighted, repeated)]
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-3)
 
 
 def test_warm_start_goes_on_from_the_last_weights():

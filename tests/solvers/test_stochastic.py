@@ -1,4 +1,5 @@
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from tikhonet import (
 from tikhonet.solvers.batches import ArrayBatches
 from tikhonet.solvers.minibatch import forward, targets_sweep
 from tikhonet.solvers.recipe import DEEP, LASTING, LONG, SPARSE, USUAL
+from tikhonet.solvers.result import best_epoch
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +176,22 @@ def test_a_resumed_run_equals_an_uninterrupted_one(digits):
     assert len(rest.epochs) == 5
 
 
+def test_a_resumed_run_returns_the_best_epoch_of_both_parts(digits):
+    X, y, X_test, y_test = digits
+    problem, solver = Problem(SMALL64, lift=Fenchel()), Stochastic(epochs=20, batch_size=100, patience=4)
+    shuffled = problem.loss.encode(y[torch.randperm(len(y), generator=torch.Generator().manual_seed(0))])
+    data = {"X": X, "targets": shuffled, "validation": (X_test, problem.loss.encode(y_test, 10))}
+    whole = solver.run(problem, **data)
+    best, end = best_epoch(whole.epochs).number, len(whole.epochs)
+    for last in (best - 1, best + 2):
+        part = solver.run(problem, **data, watch=lambda epoch, last=last: epoch.number == last)
+        rest = solver.run(problem, **data, resume=pickle.loads(pickle.dumps(part.state)))
+        assert same(whole, rest)
+        assert len(rest.epochs) == end
+    stopped = solver.run(problem, **data, watch=lambda epoch: epoch.number == end)
+    assert stopped.status is Status.EARLY_STOPPED
+
+
 def test_a_warm_start_begins_where_it_is_told(digits):
     X, y, _, _ = digits
     problem = Problem(SMALL64, lift=Fenchel())
@@ -216,6 +234,24 @@ def test_early_stopping_returns_the_best_epoch(digits):
     solver = Stochastic(epochs=50, batch_size=100)
     again = solver.run(problem, X, shuffled, watch=lambda epoch: epoch.number == best.number)
     assert same(training, again)
+
+
+def test_validation_rows_count_by_their_weights(digits):
+    X, y, X_test, y_test = digits
+    problem = Problem(SMALL64, lift=Fenchel())
+    X_val, T_val = X_test[:60], problem.loss.encode(y_test[:60], 10)
+    counts = torch.arange(60) % 3
+
+    def losses(*validation):
+        training = Stochastic(epochs=2, batch_size=300).run(problem, X, problem.loss.encode(y), validation=validation)
+        return [(epoch.validation_loss, epoch.validation_error) for epoch in training.epochs]
+
+    repeated = losses(X_val.repeat_interleave(counts, 0), T_val.repeat_interleave(counts, 0))
+    np.testing.assert_allclose(losses(X_val, T_val, counts), repeated, rtol=1e-5)
+    assert losses(X_val, T_val) != repeated
+    for weight in (torch.ones(59), torch.zeros(60), -torch.ones(60)):
+        with pytest.raises(ValueError, match=r"one weight per row \(60\)"):
+            losses(X_val, T_val, weight)
 
 
 @pytest.mark.parametrize("form", ["numpy", "memmap", "batches"])

@@ -45,7 +45,7 @@ def fit(
     data_home: DataHome = None,
     image_size: options.ImageSize = None,
     task: options.Task = None,
-    hidden: options.Hidden = "200,200",
+    hidden: options.Hidden = None,
     skip: options.Skip = False,
     constraint: options.Constraint = None,
     radius: options.Radius = 1.0,
@@ -79,7 +79,7 @@ def fit(
     """
     check_output(output)
     parameters: dict[str, Any] = {
-        "hidden_layer_sizes": options.widths(hidden),
+        **({} if hidden is None else {"hidden_layer_sizes": options.widths(hidden)}),
         "skip": skip,
         "constraint": constraint,
         "radius": radius,
@@ -106,14 +106,14 @@ def fit(
     y = labels(rows, source)
     task = task or infer_task(y, source)
     estimator = build(task, parameters, {"head": head, "class_weight": class_weight, "n_bits": bits, "codes": codes})
-    seconds = train(estimator, rows.X, y)
+    seconds, advice = train(estimator, rows.X, y)
     measures = estimator.report_.to_dict() if task == "hash" else measure(estimator, rows.X, y)
     if has_names(rows):
         estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     save_or_rescue(estimator.save, output)
     status: Status = estimator.status_
     sentence = status.value.partition(". ")[0].rstrip(".") + "."
-    remedy = f" To do: {REMEDIES[status]}." if status in REMEDIES else ""
+    remedy = f" To do: {advice}." if advice else ""
     title = source.title("train")
     document = {
         "model": output,
@@ -152,13 +152,14 @@ def one_or_all(option: str, text: str) -> Any:
 
 
 def infer_task(y: NDArray[Any], source: Source) -> str:
-    """Text and whole numbers are classes, real numbers are targets; whole numbers that hardly repeat may be either."""
+    """Text and whole numbers are classes, real numbers are targets; many different whole numbers may be either."""
     if y.dtype.kind == "f":
         return "regression"
     kinds = len(np.unique(y))
-    if y.dtype.kind in "iu" and kinds > max(20, len(y) // 2):
+    if y.dtype.kind in "iu" and kinds > max(20, len(y) // 10):
         raise typer.BadParameter(
-            f"must be given: the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows",
+            f"must be given: the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows; "
+            "use --task regression or --task classification",
             param_hint="--task",
         )
     return "classification"
@@ -193,17 +194,27 @@ def build(task: str, parameters: dict[str, Any], own: dict[str, Any]) -> Any:
     return BCDRegressor(**parameters, **{"head": "ridge"} | given)
 
 
-def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> float:
-    """The seconds that it took; a run in which no epoch ended is an error."""
+def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]:
+    """The seconds that it took, and what to do where it stopped short; a run in which no epoch ended is an error."""
     from sklearn.exceptions import ConvergenceWarning
 
     clock = time.perf_counter()
-    with training_bar(estimator, len(X)) as shown, stoppable() as stop, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the status says it, with a remedy
+    with training_bar(estimator, len(X)) as shown, stoppable() as stop, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
         estimator.set_params(callbacks=[shown, stop]).fit(X, y)
     estimator.set_params(callbacks=None)
     if estimator.status_ is Status.INTERRUPTED and shown.done == 0:
         raise Failure("interrupted before the first epoch was done; no output was written", exit_code=130)
     if estimator.status_ is Status.NONFINITE and shown.done <= 1:
         raise Failure(f"training gave numbers that are not finite; {REMEDIES[Status.NONFINITE]}")
-    return time.perf_counter() - clock
+    seconds = time.perf_counter() - clock
+    short = [str(warning.message) for warning in caught if warning.category is ConvergenceWarning]
+    for other in caught:
+        if other.category is not ConvergenceWarning:
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    return seconds, REMEDIES.get(estimator.status_) or in_options(short)
+
+
+def in_options(warned: list[str]) -> str:
+    """The remedy of an estimator's warning, if there is one, with its parameter as an option."""
+    return warned[0].partition("): ")[2].replace("max_iter", "--max-iter") if warned else ""

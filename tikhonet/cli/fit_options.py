@@ -55,7 +55,9 @@ def number(words: str) -> Any:
 Task = Annotated[
     str | None, choice("What is learned", "classification", "regression", "hash", default="by y: one of the first two")
 ]
-Hidden = Annotated[str, typer.Option(help="Widths of the hidden layers.", metavar="N,N,...")]
+Hidden = Annotated[
+    str | None, typer.Option(help="Widths of the hidden layers.", metavar="N,N,...", show_default="by the task")
+]
 Skip = Annotated[bool, typer.Option("--skip", help="Identity edges between layers of one width.")]
 Constraint = Annotated[str | None, choice("The set of each weight matrix", "l1", "l2", "frobenius", "nonnegative")]
 Radius = Annotated[float, number("That of the ball.")]

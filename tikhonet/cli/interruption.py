@@ -1,4 +1,4 @@
-"""Ctrl-C during training: the first one lets the epoch end, so that its model can be saved; the second does not."""
+"""Ctrl-C during training: the first one lets the epoch end before the model is saved; the second does not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-NOTE = b"\ntikhonet: stopping after this epoch, its model will be saved; Ctrl-C again to drop the epoch\n"
+NOTE = b"\ntikhonet: stopping after this epoch, the model will be saved; Ctrl-C again to drop the epoch\n"
 
 
 class Stop:

@@ -22,7 +22,7 @@ from tikhonet.estimators.energy import energies
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.head import HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
 from tikhonet.estimators.model import Model
-from tikhonet.estimators.parameters import LOSSES, Parameters
+from tikhonet.estimators.parameters import LIFTS, LOSSES, Parameters
 from tikhonet.estimators.probabilities import sharpness
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.training import build_problem
@@ -65,7 +65,10 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
-        """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least."""
+        """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
+
+        Validation rows count by the weights of their classes.
+        """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         classes = np.unique(y)
@@ -74,12 +77,13 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 f"warm_start needs the classes of the last fit ({self.classes_}), got {classes}; use warm_start=False"
             )
         self.classes_ = classes
-        validation = None
+        rows, validation = self._rows(X, y, sample_weight), None
+        factors = self._class_factors(rows)
         if X_val is not None or y_val is not None:
             check_validation(X_val, y_val, self.n_features_in_)
             X_val, y_val = validate_data(self, X_val, y_val, reset=False, accept_sparse="csr", dtype=np.float64)
-            validation = Rows(dense(X_val), self._codes(y_val, "y_val"), np.ones(len(y_val)))
-        return self._learn(self._rows(X, y, sample_weight), validation)
+            validation = weigh(Rows(dense(X_val), self._codes(y_val, "y_val"), np.ones(len(y_val))), factors)
+        return self._learn(weigh(rows, factors), validation)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -93,7 +97,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             self.classes_ = np.unique(classes)
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes must be those of the first call ({self.classes_}), got {np.unique(classes)}")
-        return self._learn_more(self._rows(X, y, sample_weight, partial=True))
+        rows = self._rows(X, y, sample_weight, partial=True)
+        return self._learn_more(weigh(rows, self._class_factors(rows)))
 
     def decision_function(self, X: Any) -> Floats:
         """The score of each class; for two classes that of the second over the first."""
@@ -139,19 +144,23 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     def _rows(self, X: Any, y: Any, sample_weight: Any, partial: bool = False) -> Rows:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         rows = canonical(dense(X), self._codes(y), weight)
-        codes = rows.Y[:, 0].astype(np.intp)
-        present = np.unique(codes)
+        present = np.unique(rows.Y[:, 0].astype(np.intp))
         if len(present) < 2 and not partial:
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
                 f"{self.classes_[present[0]]!r}"
             )
+        return rows
+
+    def _class_factors(self, rows: Rows) -> Floats:
+        """The weight of each class, "balanced" by these rows."""
         if self.class_weight is None:
-            return rows
-        factors = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=rows.weight
+            return np.ones(len(self.classes_))
+        labels = self.classes_[rows.Y[:, 0].astype(np.intp)]
+        factors: Floats = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=labels, sample_weight=rows.weight
         )
-        return Rows(rows.X, rows.Y, rows.weight * factors[codes])
+        return factors
 
     def _codes(self, y: Any, name: str = "y") -> Floats:
         """Labels as their places in `classes_`."""
@@ -187,11 +196,27 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     def _fitted(self) -> dict[str, Any]:
         if self.classes_.dtype.kind not in "biufUO" or not all(is_plain(label) for label in self.classes_.tolist()):
             raise ModelFormatError(f"classes must be numbers or strings to be saved, got {self.classes_.dtype}")
+        if self.decision == "energy":
+            self._check_energy_is_kept()
         return {
             "classes": self.classes_.tolist(),
             "dtype": self.classes_.dtype.str,
             "sharpness": self._sharpness,
         }
+
+    def _check_energy_is_kept(self) -> None:
+        """Energies need the loss, the lift and gamma, and a model file keeps no objects."""
+        names: dict[str, dict[str, Any]] = {"loss": LOSSES, "lift": LIFTS, "gamma": {}}
+        for parameter, known in names.items():
+            value = getattr(self, parameter)
+            if is_plain(value):
+                continue
+            same = [f'{parameter}="{name}"' for name, kind in known.items() if value == kind()]
+            remedy = same[0] if same else 'decision="forward"'
+            raise ModelFormatError(
+                f'{parameter} must be a word, a number or a list for a model with decision="energy" to be saved, '
+                f"got {value!r}; use set_params({remedy})"
+            )
 
     def _restore(self, fitted: dict[str, Any]) -> None:
         dtype = np.dtype(str(fitted["dtype"]))
@@ -201,3 +226,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if len(self.classes_) != len(self._model.head.coef) or len(self.classes_) < 2:
             raise ValueError(f"there are {len(self._model.head.coef)} scores for {len(self.classes_)} classes")
         self._sharpness = {rule: float(fitted["sharpness"][rule]) for rule in ("forward", "energy")}
+
+
+def weigh(rows: Rows, factors: Floats) -> Rows:
+    """The same rows with their weights multiplied by those of their classes."""
+    return replace(rows, weight=rows.weight * factors[rows.Y[:, 0].astype(np.intp)])

@@ -36,7 +36,7 @@ class NotInFile:
 
 
 def save_estimator(estimator: Any, path: Path, fitted: dict[str, Any]) -> None:
-    """Write the model, the parameters that are plain numbers, words and lists, and `fitted`.
+    """Write the model, the parameters that are plain numbers, words, lists and dicts, and `fitted`.
 
     Objects among the parameters (a loss, a head, callbacks) are left out, but for the network: the loaded
     estimator predicts the same and has the default in their place.
@@ -69,7 +69,7 @@ def load_estimator(cls: type, path: Path) -> tuple[Any, dict[str, Any]]:
     try:
         network = storage.network_from_header(header["network"])
         model = read_model(network, tensors)
-        estimator = cls(**dict(header["parameters"]))
+        estimator = cls(**{name: from_plain(value) for name, value in dict(header["parameters"]).items()})
         if header["own_network"]:
             estimator.network = network
         estimator._validate_params()
@@ -101,13 +101,23 @@ def vector(tensors: dict[str, torch.Tensor], name: str, length: int) -> Any:
 
 
 def is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(is_plain(part) for pair in value.items() for part in pair)
+    if isinstance(value, np.ndarray):
+        return is_plain(value.tolist())
     if isinstance(value, (list, tuple)):
         return all(is_plain(part) for part in value)
-    return value is None or isinstance(value, (bool, int, float, str, np.integer, np.floating))
+    return value is None or isinstance(value, (bool, int, float, str, np.bool_, np.integer, np.floating))
 
 
 def plain(value: Any) -> Any:
-    """The same as JSON knows it."""
+    """The same as JSON knows it; a dict as pairs, because JSON makes strings of its keys."""
+    if isinstance(value, dict):
+        return {"pairs": [[plain(key), plain(part)] for key, part in value.items()]}
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
+def from_plain(value: Any) -> Any:
+    return dict(value["pairs"]) if isinstance(value, dict) else value

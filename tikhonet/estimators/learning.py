@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
@@ -22,6 +23,7 @@ from tikhonet.estimators.scaling import Scaling
 from tikhonet.estimators.training import HOLD_OUT_FROM, Data, Trained, build_problem, build_solver, train
 from tikhonet.estimators.watching import watching
 from tikhonet.solvers import BlockDescent, Status
+from tikhonet.solvers.batches import Validation
 from tikhonet.solvers.devices import check_device
 from tikhonet.solvers.result import best_epoch
 
@@ -35,8 +37,20 @@ REMEDIES = {
     Status.MAX_ITER: "raise max_iter, or fit again with warm_start=True to go on",
     Status.SCHEDULE_EXHAUSTED: 'use solver="proximal" or "stochastic"; the steps 1/t^2 of "alg1" run out',
     Status.NONFINITE: 'use dtype="float64", or look for extreme values in X, y or sample_weight',
-    Status.INTERRUPTED: "the last finished epoch is used; fit again with warm_start=True to go on",
+    Status.INTERRUPTED: "the last finished epoch is used, with held-out rows the best one; "
+    "fit again with warm_start=True to go on",
 }
+
+
+LIBRARIES = ("tikhonet", "sklearn", "joblib")
+
+
+def users_level() -> int:
+    """The `stacklevel` for a warning by the caller to point at the line outside of these libraries."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in LIBRARIES:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class Learning(Parameters):
@@ -133,7 +147,7 @@ class Learning(Parameters):
     def _run(self, rows: Rows, held_out: Rows | None, seed: int, **options: Any) -> Trained:
         network = self._network(rows.X.shape[1])
         problem = build_problem(self, network, float(rows.weight.sum()))
-        data = Data(*self._tensors(rows), held_out=self._tensors(held_out)[:2] if held_out else None)
+        data = Data(*self._tensors(rows), held_out=self._validation(held_out) if held_out else None)
         solver = build_solver(self, len(rows))
         total = solver.max_iter if isinstance(solver, BlockDescent) else solver.epochs
         with watching(self.callbacks, self.verbose, total) as watch:
@@ -146,6 +160,11 @@ class Learning(Parameters):
         X = torch.from_numpy(rows.X).to(check_device(self.device))
         return X, self._encode(rows.Y).to(X), torch.from_numpy(rows.weight).to(X)
 
+    def _validation(self, rows: Rows) -> Validation:
+        """What epochs are judged by; weights that are all alike say nothing, and are left out."""
+        X, targets, weight = self._tensors(rows)
+        return (X, targets, weight) if np.ptp(rows.weight) > 0 else (X, targets)
+
     def _warn(self, trained: Trained, asked: bool) -> None:
         """Say so, with a remedy, where training stopped short."""
         status, remedy = trained.status, REMEDIES.get(trained.status)
@@ -155,7 +174,7 @@ class Learning(Parameters):
             text = (
                 f"{type(self).__name__} stopped short after {trained.iterations} iterations ({status.name}): {remedy}"
             )
-            warnings.warn(text, ConvergenceWarning, stacklevel=4)
+            warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
 
     def _retrain(self, trained: Trained, rows: Rows, seed: int, start: Any) -> Trained:
         """The same training on all rows, up to the epoch that was best on those held out."""

@@ -20,6 +20,7 @@ from tikhonet.objective import Blocks, Problem, Stationarity
 from tikhonet.schedules import Power, Proximal
 from tikhonet.sets import Everything
 from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, Training, TrainingState
+from tikhonet.solvers.batches import Validation
 from tikhonet.solvers.recipe import DEEP
 from tikhonet.solvers.result import Epoch
 
@@ -41,7 +42,7 @@ class Data:
     X: Tensor
     targets: Tensor
     weight: Tensor
-    held_out: tuple[Tensor, Tensor] | None = None
+    held_out: Validation | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -145,7 +146,7 @@ def train(
             solver = replace(solver, epochs=epochs)
         if state:
             # Each run anneals its steps anew, however many there were before.
-            state = replace(state, step=0, epochs=[])
+            state = replace(state, step=0, epochs=[], best=None)
         return from_training(
             solver.run(
                 problem,
@@ -183,7 +184,7 @@ def from_result(result: Result) -> Trained:
 def from_training(training: Training) -> Trained:
     blocks, end = training.blocks, (training.status, training.message, training.epochs)
     iterations = max(1, len(training.epochs))
-    return Trained(blocks.W, blocks.V, *end, certify_training(training), iterations, training.state)
+    return Trained(blocks.W, blocks.V, *end, certify_training(training), iterations, replace(training.state, best=None))
 
 
 def certify_training(training: Training) -> Certificate:
@@ -193,11 +194,12 @@ def certify_training(training: Training) -> Certificate:
     worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
     figure = f"worst: {worst}, exceeds its set by {max(excess[worst], 0.0):.3g}"
     undone = training.epochs[-1].rejected if training.epochs else 0
+    remedy = "`tikhonet certify MODEL --data ...` measures it for a saved classifier or regressor"
     checks = (
         Check("the weights are feasible", excess[worst] <= 0, figure),
         *(check_sparsity(training.sparsity) if training.sparsity else ()),
         Check("f falls at every step", None, f"mini-batch steps promise nothing; {undone} were undone"),
-        Check("the point is stationary", None, 'not measured; solver="proximal" with warm_start=True measures it'),
+        Check("the point is stationary", None, f"not measured; {remedy}"),
     )
     unknown = Stationarity(dict.fromkeys(("U", "V", "W"), math.nan))
     return Certificate(checks, unknown, None)

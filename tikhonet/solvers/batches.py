@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 Array = Tensor | np.ndarray
+Validation = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]
 
 
 class Batch(NamedTuple):

@@ -31,7 +31,10 @@ class Status(Enum):
     )
     FINISHED = "The epochs asked for are done. More may help: raise epochs."
     EARLY_STOPPED = "The validation loss stopped falling; the best epoch's network is returned."
-    INTERRUPTED = "The run was interrupted; the last finished epoch is returned. Go on with resume=training.state."
+    INTERRUPTED = (
+        "The run was interrupted; the last finished epoch is returned, with validation data the best one. "
+        "Go on with resume=training.state."
+    )
 
 
 @dataclass(frozen=True)
@@ -108,9 +111,9 @@ class Epoch:
     loss: float
     """The mean training loss, each batch's before its own step."""
     validation_loss: float
-    """The mean loss on the validation data; without any, the training loss."""
+    """The mean loss on the validation data, by their weights; without any, the training loss."""
     validation_error: float
-    """The share of validation rows whose largest score is not their target's; NaN for one output."""
+    """The share of validation rows, by weight, whose largest score is not their target's; NaN for one output."""
     seconds: float
     trust: float
     rejected: int

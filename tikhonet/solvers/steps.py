@@ -59,6 +59,8 @@ class TrainingState:
     support: Support | None = None
     """Where weights may be nonzero under a budget, and the share of them that this is."""
     density: float = 1.0
+    best: TrainingState | None = None
+    """The state after the epoch with the least validation loss; None without validation data."""
 
     def copy(self) -> TrainingState:
         """Only what steps change in place is cloned: W and V are new tensors after every step."""

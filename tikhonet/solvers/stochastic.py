@@ -17,7 +17,7 @@ from torch import Tensor
 from tikhonet.network import BIAS, Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.samples import Samples
-from tikhonet.solvers.batches import Array, ArrayBatches, Batch, Batches, GivenBatches
+from tikhonet.solvers.batches import Array, ArrayBatches, Batch, Batches, GivenBatches, Validation
 from tikhonet.solvers.budget import Budget, restrict
 from tikhonet.solvers.full import BlockDescent
 from tikhonet.solvers.minibatch import TINY, RunningClassifier
@@ -57,7 +57,7 @@ class Stochastic(Recipe):
         targets: Array | None = None,
         *,
         weight: Array | None = None,
-        validation: tuple[Tensor, Tensor] | None = None,
+        validation: Validation | None = None,
         start: Weights | None = None,
         resume: TrainingState | None = None,
         seed: int = 0,
@@ -67,8 +67,9 @@ class Stochastic(Recipe):
     ) -> Training:
         """Train on arrays X and targets, or on an iterable of batches given as X alone.
 
-        `start` holds weights to begin with; `resume` the state of a run to go on with. `watch` is called
-        after every epoch, and ends the run by returning True.
+        `validation` is (X, targets) or (X, targets, weight): the epoch with the least loss on it is returned. `start`
+        holds weights to begin with; `resume` the state of a run to go on with. `watch` is called after every epoch,
+        and ends the run by returning True.
         """
         if targets is None:
             batches: Batches = GivenBatches(X, dtype, device)
@@ -83,12 +84,13 @@ class _Run:
         solver: Stochastic,
         problem: Problem,
         batches: Batches,
-        validation: tuple[Tensor, Tensor] | None,
+        validation: Validation | None,
         start: Weights | None,
         resume: TrainingState | None,
         seed: int,
     ) -> None:
-        self.solver, self.problem, self.batches, self.validation = solver, problem, batches, validation
+        self.solver, self.problem, self.batches = solver, problem, batches
+        self.validation = checked(Batch(*validation)) if validation else None
         first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
         if first is None:
             raise ValueError("the iterable of batches must hold at least one batch")
@@ -97,7 +99,6 @@ class _Run:
 
     def go(self, watch: Callable[[Epoch], bool | None] | None) -> Training:
         steps, status, detail = self.steps, Status.FINISHED, ""
-        best = steps.state
         while len(steps.state.epochs) < self.solver.epochs:
             before = steps.begin_epoch()
             clock = time.perf_counter()
@@ -114,14 +115,16 @@ class _Run:
             steps.state.epochs.append(epoch)
             lowest = best_epoch(steps.state.epochs)
             if self.validation and epoch is lowest:
-                best = steps.state.copy()
-            if watch and watch(epoch):
-                status = Status.INTERRUPTED
-                break
+                steps.state.best = replace(steps.state.copy(), best=None)
+            asked = watch and watch(epoch)
             if self.validation and epoch.number - lowest.number >= self.solver.patience:
                 status = Status.EARLY_STOPPED
                 break
-        return self.finish(best if self.validation and status is not Status.NONFINITE else steps.state, status, detail)
+            if asked:
+                status = Status.INTERRUPTED
+                break
+        best = steps.state.best if self.validation and status is not Status.NONFINITE else None
+        return self.finish(best or steps.state, status, detail)
 
     def epoch(self) -> float:
         """One pass over the batches; returns the mean training loss, each batch's before its step."""
@@ -140,11 +143,12 @@ class _Run:
         value, error = math.nan, math.nan
         if self.validation:
             V = state.average.V
-            X, targets = (part.to(V) for part in self.validation)
+            X, targets, weight = self.validation
+            X, targets = X.to(V), targets.to(V)
             scores = torch.cat([self.features(rows, state) @ V.T for rows in X.split(4096)])
-            value = float(self.problem.loss.rows(targets, scores).mean())
+            value = mean(self.problem.loss.rows(targets, scores), weight)
             if targets.shape[1] > 1:
-                error = float((scores.argmax(1) != targets.argmax(1)).double().mean())
+                error = mean((scores.argmax(1) != targets.argmax(1)).double(), weight)
         value = value if self.validation else loss
         return Epoch(number, loss, value, error, seconds, state.trust, state.rejected, state.density)
 
@@ -197,3 +201,18 @@ class _Run:
             ridge = 0.01 * self.steps.preset.ridge_V
             clean.update(self.problem.loss, A, batch.targets, weighted, rows, beta=1.0, ridge=ridge)
         return clean.V
+
+
+def checked(validation: Batch) -> Batch:
+    """The same rows, whose weights must be one for each, and not all zero."""
+    X, weight = validation.X, validation.weight
+    if weight is not None and (weight.shape != (len(X),) or bool((weight < 0).any()) or not bool(weight.any())):
+        raise ValueError(
+            f"validation must hold one weight per row ({len(X)}), non-negative and not all zero, "
+            f"got weights of shape {tuple(weight.shape)} with sum {float(weight.sum()):g}"
+        )
+    return validation
+
+
+def mean(values: Tensor, weight: Tensor | None) -> float:
+    return float(values.mean() if weight is None else values @ weight.to(values) / weight.to(values).sum())
