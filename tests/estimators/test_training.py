@@ -156,6 +156,9 @@ def test_warm_start_goes_on_from_the_last_weights():
     assert model.fit(X, y).history_[1].loss < 0.5 * cold[1].loss
     with pytest.raises(ValueError, match="warm_start needs the classes of the last fit"):
         BCDClassifier(warm_start=True, **QUICK).fit(*blobs()).fit(*blobs(classes=2))
+    wide = np.hstack([X, X])
+    fresh = BCDRegressor(max_iter=60, early_stopping=False, **QUICK).fit(wide, y)
+    np.testing.assert_array_equal(model.fit(wide, y).predict(wide), fresh.predict(wide))
 
 
 def test_partial_fit_learns_from_pieces():

@@ -18,6 +18,7 @@ from torch import Tensor
 from tikhonet.estimators.base import BCDEstimator, dense
 from tikhonet.estimators.coding import ROUNDS, CodeBlock, train_codes
 from tikhonet.estimators.head import Kind, trained
+from tikhonet.estimators.learning import users_level
 from tikhonet.estimators.parameters import POSITIVE, Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.scaling import Scaling
@@ -80,9 +81,7 @@ class BCDHasher(BCDEstimator):
         if not np.ptp(rows.Y, axis=0).any():
             raise ValueError("y must hold at least 2 classes with positive weight, got 1 class: codes would be equal")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        warm = self._model if self.warm_start and hasattr(self, "_model") else None
-        if warm and warm.network.widths[0] != rows.X.shape[1]:
-            warm = None
+        warm = self._warm(rows.X.shape[1])
         scaling = warm.scaling if warm else Scaling.fit(rows.X, rows.weight)
         rows = self._scaled(rows, scaling)
         self._start = replace(supervision, Y=rows.Y).starting_map(rows.weight, self.n_bits, seed)
@@ -128,7 +127,7 @@ class BCDHasher(BCDEstimator):
             warnings.warn(
                 "all codes are equal, so they cannot be searched: X must have features that differ where labels do, "
                 "and a similarity must hold alike pairs of different rows",
-                stacklevel=4,
+                stacklevel=users_level(),
             )
 
     def transform(self, X: Any) -> Codes:

@@ -78,9 +78,14 @@ class Learning(Parameters):
     def _start_targets(self, rows: Rows) -> None:
         """Learn from the training rows what `_encode` needs."""
 
+    def _warm(self, features: int) -> Model | None:
+        """The last fit's model where `fit` goes on from it; other features begin anew."""
+        model: Model | None = getattr(self, "_model", None) if self.warm_start else None
+        return model if model and model.network.widths[0] == features else None
+
     def _learn(self, rows: Rows, validation: Rows | None = None) -> Self:
         """Train the network on canonical rows, then the head on its features."""
-        warm = self._model if self.warm_start and hasattr(self, "_model") else None
+        warm = self._warm(rows.X.shape[1])
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         scaling = warm.scaling if warm else Scaling.fit(rows.X, rows.weight)
         rows = self._scaled(rows, scaling)
