@@ -142,3 +142,10 @@ def test_records_of_two_databases_are_refused(hashing_output, tmp_path):
     path.write_text(re.sub(r'"sha256": "\w+"', '"sha256": "other"', path.read_text()))
     with pytest.raises(RecordError, match="records of one report must share their data"):
         write_report(tmp_path)
+
+
+def test_the_table_says_how_many_trials_its_means_have(html, hashing_output, tmp_path):
+    assert "Means over 2 trials. Under" in html
+    shutil.copytree(hashing_output / "records", tmp_path / "records")
+    (tmp_path / "records" / "itq-8-1.json").unlink()
+    assert "Means over 1, 2 trials, by the method. Under" in write_report(tmp_path).page.read_text()
