@@ -18,7 +18,7 @@ from tikhonet.data.errors import DataError
 from tikhonet.data.home import StrPath
 from tikhonet.data.table import Table, default_names
 
-KINDS = tuple(".png .jpg .jpeg .jpe .jfif .bmp .gif .tif .tiff .webp .avif .jp2 .pgm .ppm".split())
+KINDS = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".pgm", ".ppm")
 GREY = ("1", "L", "LA", "La", "I", "F")
 PIXEL = "pixel "
 ORIENTATION, LYING = ExifTags.Base.Orientation, (5, 6, 7, 8)
