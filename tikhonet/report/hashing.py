@@ -222,7 +222,7 @@ def above_all(hashing: Hashing) -> Finding:
                 better.setdefault(way.title, []).append(f"{bits} ({expected(way, bits):.4f})")
     own = ", ".join(f"{bits} bits {expected(ours, bits):.4f}" for bits in ours.lengths)
     if not better:
-        return Finding(f"{own}; above all {len(others)} others.", True)
+        return Finding(f"{own}; above all {len(others)} others at the lengths of theirs.", True)
     parts = [f"{title} at {', '.join(lengths)}" for title, lengths in better.items()]
     return Finding(f"{own}. As good or better: {'; '.join(parts)}.", False)
 
