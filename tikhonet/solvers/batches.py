@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Array = Tensor | np.ndarray
+from tikhonet.network import Array
+
 Validation = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]
 
 

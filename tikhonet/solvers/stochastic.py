@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from tikhonet.network import BIAS, Weights
+from tikhonet.network import BIAS, Array, Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.samples import Samples
-from tikhonet.solvers.batches import Array, ArrayBatches, Batch, Batches, GivenBatches, Validation
+from tikhonet.solvers.batches import ArrayBatches, Batch, Batches, GivenBatches, Validation
 from tikhonet.solvers.budget import Budget, restrict
 from tikhonet.solvers.full import BlockDescent
 from tikhonet.solvers.minibatch import TINY, RunningClassifier
