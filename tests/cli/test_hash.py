@@ -73,6 +73,21 @@ def test_rows_of_a_file_are_hashed_with_their_label_left_out(run, iris, tmp_path
     assert np.load(tmp_path / "codes.npy").shape == (150, 1)
 
 
+def test_a_hasher_learns_from_several_labels_a_row_and_nothing_else_does(run, mistake, model):
+    data = load("digits", "train")
+    np.savez("rows.npz", X=data.X, y=np.column_stack([data.y % 2, data.y > 4]))
+    words = "fit --task hash --bits 8 --hidden 20 --max-iter 6 --data rows.npz -o m"
+    run(*words.split())
+    run("hash", "m", "--data", "rows.npz", "-o", "codes.npy")
+    distances = hamming(*[np.load("codes.npy")] * 2)
+    odd, high = (data.y % 2)[:, None], (data.y > 4)[:, None]
+    differ = (odd != odd.T) * 1 + (high != high.T)
+    near, middle, far = (distances[differ == labels].mean() for labels in range(3))
+    assert near < middle < far
+    for words in (["fit", "--task", "classification", "-o", "n"], ["fit", "-o", "n"], ["evaluate", model]):
+        assert "has 2 labels a row, which only --task hash" in mistake(*words, "--data", "rows.npz", code=1)
+
+
 def test_options_of_other_tasks_are_refused(mistake):
     small = ["--data", "digits", "-o", "m"]
     assert "--bits" in mistake("fit", "--bits", 16, *small)

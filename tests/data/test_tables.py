@@ -48,6 +48,19 @@ def test_npz_takes_its_arrays_by_name(tmp_path):
         read_table(tmp_path / "b.npz", label="labels")
 
 
+def test_npz_may_have_several_labels_a_row(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, X=ROWS, y=[[True, False, True], [False, True, True]])
+    np.testing.assert_array_equal(read_table(path).y, [[1, 0, 1], [0, 1, 1]])
+    np.savez(path, X=ROWS, y=[[0, 1], [1, np.nan]])
+    with pytest.raises(DataError, match="row 2, column 'y' must be a finite number, got nan"):
+        read_table(path)
+    for wrong in (np.zeros((3, 2)), np.zeros((2, 0)), np.zeros((2, 1, 1)), np.array(3)):
+        np.savez(path, X=ROWS, y=wrong)
+        with pytest.raises(DataError, match="the labels y must be 2 values, or rows of them, got shape"):
+            read_table(path)
+
+
 def test_no_pickle_is_ever_opened(tmp_path):
     np.save(tmp_path / "a.npy", np.array([{"a": 1}]), allow_pickle=True)
     np.savez(tmp_path / "a.npz", X=np.array([[{}]], object), allow_pickle=True)

@@ -103,7 +103,7 @@ def fit(
     }
     source = Source(data, split, label, header, data_home, image_size)
     rows = source.read("train", task)
-    y = labels(rows, source)
+    y = labels(rows, source, task)
     task = task or infer_task(y, source)
     estimator = build(task, parameters, {"head": head, "class_weight": class_weight, "n_bits": bits, "codes": codes})
     seconds, advice = train(estimator, rows.X, y)

@@ -17,7 +17,10 @@ Label = str | int | None
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Finite real rows X (float32 or float64), labels y (integers, real numbers or text) or None, and names."""
+    """Finite real rows X (float32 or float64), labels y (integers, real numbers or text) or None, and names.
+
+    y has one label a row; from .npz it may have a row of them.
+    """
 
     X: NDArray[Any]
     y: NDArray[Any] | None

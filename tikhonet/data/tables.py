@@ -84,9 +84,12 @@ def _read_idx(path: Path, label: Label) -> Table:
 
 
 def _with_labels(table: Table, labels: NDArray[Any], name: str, path: Path) -> Table:
-    if labels.shape not in ((len(table.X),), (len(table.X), 1)):
-        raise DataError(f"{path}: the labels {name} must be {len(table.X)} values, got shape {labels.shape}")
-    return Table(table.X, _checked_labels(labels.reshape(-1), path, name), table.feature_names, name)
+    if labels.ndim not in (1, 2) or len(labels) != len(table.X) or labels.size == 0:
+        raise DataError(
+            f"{path}: the labels {name} must be {len(table.X)} values, or rows of them, got shape {labels.shape}"
+        )
+    flat = labels.ravel() if labels.shape[1:] == (1,) else labels
+    return Table(table.X, _checked_labels(flat, path, name), table.feature_names, name)
 
 
 def _read_parquet(path: Path, label: Label) -> Table:
@@ -128,5 +131,5 @@ def _checked_labels(labels: NDArray[Any], path: Path, name: str) -> NDArray[Any]
         return labels
     if labels.dtype.kind not in "buif":
         raise DataError(f"{path}: the labels {name} must be numbers or text, none missing, got dtype {labels.dtype}")
-    check_finite(labels.reshape(-1, 1), path, [name])
+    check_finite(labels.reshape(len(labels), -1), path, [name] * labels[0].size)
     return labels.astype(np.int64) if labels.dtype.kind in "bui" else whole_if_possible(labels)

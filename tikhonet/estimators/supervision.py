@@ -7,7 +7,7 @@ and for a similarity S the entry s_ij itself, by the leading eigenpairs of its p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,21 +27,24 @@ SMALL = 2000
 @dataclass(frozen=True)
 class Supervision:
     Y: Floats
-    labels: bool
-    """Whether the columns of Y are labels, 1 where a sample has it."""
+    kind: Literal["classes", "sets", "numbers"]
+    """Of what: one label a row, or several, as columns that are 1 where a row has the label; or any numbers."""
 
     def starting_map(self, weight: Floats, n_bits: int, seed: int) -> tuple[Floats, Floats]:
         """(C, t) of the first codes, sign(Y C - t).
 
-        A class starts with its codeword and a set of labels with the majority of theirs; numbers are cut by
-        hyperplanes not far from their mean.
+        A class starts with its codeword. Sets of labels and numbers are cut by hyperplanes. Through zero, two sets
+        would differ in as many bits as the angle between them is wide, most where they have no label in common; through
+        the mean, bits would be balanced. Sets are cut halfway, numbers not far from their mean.
         """
         rng = np.random.default_rng(seed)
-        if self.labels:
-            # Half a vote decides where the labels are divided.
+        if self.kind == "classes":
+            # Half a vote decides for equal rows of two classes.
             return codewords(self.Y.shape[1], n_bits, seed), rng.choice([-0.5, 0.5], n_bits)
         directions = rotations(self.Y.shape[1], n_bits, rng)
         mean, deviation = spread(self.Y @ directions, weight)
+        if self.kind == "sets":
+            return directions, mean / 2
         return directions, mean + deviation * rng.uniform(-1, 1, n_bits) / self.Y.shape[1]
 
 
@@ -62,19 +65,19 @@ def from_targets(y: Any) -> tuple[Supervision, NDArray[Any] | None]:
             raise ValueError(
                 f"y must hold at least 2 classes, got 1 class: {classes[0].item()!r}; codes would all be equal"
             )
-        return Supervision(np.eye(len(classes))[codes], True), classes
+        return Supervision(np.eye(len(classes))[codes], "classes"), classes
     if kind.startswith("continuous"):
         numbers = np.asarray(y, np.float64).reshape(len(y), -1)
         mean, deviation = spread(numbers, np.ones(len(numbers)))
         if not deviation.any():
             raise ValueError("y must hold different numbers, got one value only; codes would all be equal")
-        return Supervision((numbers - mean) / np.where(deviation > 0, deviation, 1.0), False), None
+        return Supervision((numbers - mean) / np.where(deviation > 0, deviation, 1.0), "numbers"), None
     if kind == "multilabel-indicator":
         if not np.isin(y, (0, 1)).all():
             raise ValueError(f"y must be 0 or 1 where labels have columns, got {y.min()} to {y.max()}; use y > 0")
         if not (y != y[0]).any():
             raise ValueError("y must hold different sets of labels, got one class of rows only; codes would be equal")
-        return Supervision(np.asarray(y, np.float64), True), None
+        return Supervision(np.asarray(y, np.float64), "classes" if (y.sum(1) == 1).all() else "sets"), None
     raise ValueError(
         f"Unknown label type: y must hold one class a row, an indicator matrix of labels (0 and 1), or real numbers, "
         f"got {kind}; use sklearn.preprocessing.MultiLabelBinarizer for sets of labels"
@@ -103,4 +106,4 @@ def from_similarity(S: Any, rows: int, n_bits: int) -> Supervision:
     Y: Floats = vectors[:, keep] * np.sqrt(values[keep])
     if np.abs(Y - Y[0]).max() <= 1e-9 * np.abs(Y).max():
         raise ValueError("similarity must tell rows apart, got one class of rows only; codes would all be equal")
-    return Supervision(Y, False)
+    return Supervision(Y, "numbers")

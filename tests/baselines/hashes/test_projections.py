@@ -3,6 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
 
 from tikhonet.baselines.hashes import ITQ, PrincipalComponents, RandomProjections
@@ -81,6 +82,7 @@ def test_only_the_seed_moves_random_directions(digits):
         (lambda X: RandomProjections(16).fit(X).codes(X[:, :3]), "X must have 64 columns, as in fit, got 3"),
         (lambda X: RandomProjections(16).fit(X[0]), "X must be a matrix"),
         (lambda X: RandomProjections(16).fit(X * np.inf), "X must hold finite numbers"),
+        (lambda X: RandomProjections(16).fit(csr_array(X)), "X must be dense, got a sparse matrix"),
     ],
 )
 def test_mistakes_are_named(action, said, digits):

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from torch import Tensor
 
 from tikhonet.hashing.codes import Codes, check_n_bits, pack
@@ -48,6 +49,8 @@ class Hash(ABC):
 
 def as_rows(X: Any) -> Tensor:
     """X as a float32 matrix; tensors stay on their device."""
+    if issparse(X):
+        raise ValueError(f"X must be dense, got a sparse matrix of shape {X.shape}; use X.toarray()")
     rows = X.float() if isinstance(X, Tensor) else torch.from_numpy(np.require(X, np.float32, ["C", "W"]))
     if rows.ndim != 2 or not len(rows):
         raise ValueError(f"X must be a matrix with one sample a row, got shape {tuple(rows.shape)}")
@@ -61,6 +64,8 @@ def as_indicator(y: Any, rows: int) -> Tensor:
     if y is None or len(y) != rows:
         raise ValueError(f"y must hold a label for each of the {rows} rows, got {'none' if y is None else len(y)}")
     labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y must hold labels, got NaN or infinity; leave these rows out")
     if labels.ndim == 1:
         classes, number = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
