@@ -121,6 +121,17 @@ def test_planted_data_serve_both_tasks(run):
     assert "r2" in run("evaluate", "r", "--data", "planted", "--json").document
 
 
+def test_a_regressor_learns_several_numbers_a_row(run, mistake):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    np.savez("two.npz", X=X, y=X @ [[1, 2], [3, 4]])
+    np.savez("one.npz", X=X, y=X[:, 0])
+    fitted = run("fit", "--data", "two.npz", "--hidden", "5", "--max-iter", 2, "--json", "-o", "m")
+    assert fitted.document["task"] == "regression"
+    assert "r2" in run("evaluate", "m", "--data", "two.npz", "--json").document
+    for command in ("evaluate", "certify"):
+        assert "one.npz must be 2 a row, got 1" in mistake(command, "m", "--data", "one.npz", code=1)
+
+
 def test_a_table_with_names_and_text_labels(run, iris):
     document = run("fit", "--data", "iris.csv", "--label", "kind", "--hidden", "20", "--json", "-o", "m").document
     assert document["task"] == "classification"

@@ -73,7 +73,7 @@ def test_rows_of_a_file_are_hashed_with_their_label_left_out(run, iris, tmp_path
     assert np.load(tmp_path / "codes.npy").shape == (150, 1)
 
 
-def test_a_hasher_learns_from_several_labels_a_row_and_nothing_else_does(run, mistake, model):
+def test_a_hasher_learns_from_several_labels_a_row_and_a_classifier_does_not(run, mistake, model):
     data = load("digits", "train")
     np.savez("rows.npz", X=data.X, y=np.column_stack([data.y % 2, data.y > 4]))
     words = "fit --task hash --bits 8 --hidden 20 --max-iter 6 --data rows.npz -o m"
@@ -84,8 +84,10 @@ def test_a_hasher_learns_from_several_labels_a_row_and_nothing_else_does(run, mi
     differ = (odd != odd.T) * 1 + (high != high.T)
     near, middle, far = (distances[differ == labels].mean() for labels in range(3))
     assert near < middle < far
-    for words in (["fit", "--task", "classification", "-o", "n"], ["fit", "-o", "n"], ["evaluate", model]):
-        assert "has 2 labels a row, which only --task hash" in mistake(*words, "--data", "rows.npz", code=1)
+    rows = ["--data", "rows.npz"]
+    for words in (["fit", "--task", "classification", "-o", "n"], ["evaluate", model], ["certify", model]):
+        assert "rows.npz must be 1 a row, got 2" in mistake(*words, *rows, code=1)
+    assert "2 labels a row; use --task hash or --task regression" in mistake("fit", "-o", "n", *rows)
 
 
 def test_options_of_other_tasks_are_refused(mistake):

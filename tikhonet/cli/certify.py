@@ -93,7 +93,7 @@ def check_stationary(saved: SavedModel, source: Source, tolerance: float | None)
         reason = f"its {lost[0]} was an object, which a model file does not keep" if lost else reason
         return Check(claim, False if tolerance is not None else None, f"cannot be measured: {reason}")
     rows = source.read("train", saved.task, saved.image_shape)
-    y: Any = labels(rows, source)
+    y: Any = labels(rows, source, saved.outputs)
     here, start = relative_stationarity(saved.estimator, saved.columns(rows, source), y)
     share = here.total / max(1.0, start.total)
     parts = ", ".join(f"{block} {value:.3g}" for block, value in here.residual.items())

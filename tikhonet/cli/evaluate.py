@@ -39,7 +39,7 @@ def evaluate(
     task = saved.need_task("be evaluated")
     source = Source(data, split, label, header, data_home)
     rows = source.read("test", task, saved.image_shape)
-    y = labels(rows, source)
+    y = labels(rows, source, saved.outputs)
     X = saved.columns(rows, source)
     title = source.title("test")
     document: dict[str, Any] = {"model": model, "data": title, "task": task}

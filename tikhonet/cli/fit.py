@@ -103,7 +103,7 @@ def fit(
     }
     source = Source(data, split, label, header, data_home, image_size)
     rows = source.read("train", task)
-    y = labels(rows, source, task)
+    y = labels(rows, source, 1 if task == "classification" else None)
     task = task or infer_task(y, source)
     estimator = build(task, parameters, {"head": head, "class_weight": class_weight, "n_bits": bits, "codes": codes})
     seconds, advice = train(estimator, rows.X, y)
@@ -155,6 +155,11 @@ def infer_task(y: NDArray[Any], source: Source) -> str:
     """Text and whole numbers are classes, real numbers are targets; many different whole numbers may be either."""
     if y.dtype.kind == "f":
         return "regression"
+    if y.ndim > 1:
+        raise typer.BadParameter(
+            f"must be given: {source.data} has {y.shape[1]} labels a row; use --task hash or --task regression",
+            param_hint="--task",
+        )
     kinds = len(np.unique(y))
     if y.dtype.kind in "iu" and kinds > max(20, len(y) // 10):
         raise typer.BadParameter(

@@ -92,19 +92,17 @@ def column(label: str | None) -> str | int | None:
         return label
 
 
-def labels(table: Table, source: Source, task: str | None = None) -> NDArray[Any]:
-    """One label a row; hashers also learn from several."""
+def labels(table: Table, source: Source, each: int | None = None) -> NDArray[Any]:
+    """Those of a table, `each` a row, or any number of them."""
     if table.y is None and table.row_names:
         raise Failure(f"{source.data} must hold its images in subfolders, whose names are their labels")
     if table.y is None:
         raise typer.BadParameter(
             f"must name the column of {source.data} that holds the labels (-1 is the last one)", param_hint="--label"
         )
-    if table.y.ndim > 1 and task != "hash":
-        raise Failure(
-            f"{source.data} has {table.y.shape[1]} labels a row, which only --task hash learns from; "
-            "name an array of one label a row with --label"
-        )
+    found = 1 if table.y.ndim == 1 else table.y.shape[1]
+    if each not in (None, found):
+        raise Failure(f"the labels of {source.data} must be {each} a row, got {found}; name others with --label")
     return table.y
 
 

@@ -37,6 +37,11 @@ class SavedModel:
         return int(self.estimator.n_features_in_)
 
     @property
+    def outputs(self) -> int:
+        """Labels a row that predictions can be compared with: a class, or as many numbers as it learned."""
+        return 1 if self.task == "classification" else len(self.estimator._model.head.coef)
+
+    @property
     def image_shape(self) -> Shape | None:
         """That of the images that it takes, if it can take any."""
         return shape_of(self.names, self.width)
