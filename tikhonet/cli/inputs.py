@@ -92,8 +92,8 @@ def column(label: str | None) -> str | int | None:
         return label
 
 
-def labels(table: Table, source: Source, each: int | None = None) -> NDArray[Any]:
-    """Those of a table, `each` a row, or any number of them."""
+def labels(table: Table, source: Source, each: int | None) -> NDArray[Any]:
+    """Those of a table, `each` a row; None allows any number."""
     if table.y is None and table.row_names:
         raise Failure(f"{source.data} must hold its images in subfolders, whose names are their labels")
     if table.y is None:
