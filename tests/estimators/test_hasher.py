@@ -9,8 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tests.estimators.samples import blobs
 from tikhonet.estimators import BCDClassifier, BCDHasher
-from tikhonet.estimators.coding import CodeBlock
+from tikhonet.estimators.coding import ROUNDS, CodeBlock
 from tikhonet.hashing import code_report, evaluate, hamming, unpack
+from tikhonet.network import Network
 from tikhonet.storage import ModelFormatError
 
 SMALL = {"hidden_layer_sizes": (30,), "n_bits": 16, "random_state": 0, "max_iter": 20, "batch_size": 20}
@@ -93,6 +94,14 @@ def test_the_report_is_that_of_the_training_codes():
     X, y = blobs(60)
     hasher = BCDHasher(**SMALL).fit(X, y)
     assert hasher.report_ == code_report(hasher.transform(X), 16)
+
+
+def test_the_features_of_all_rows_are_computed_once_a_round(monkeypatch):
+    X, y = blobs(60)
+    seen, features = [], Network.features
+    monkeypatch.setattr(Network, "features", lambda *parts: seen.append(len(parts[1])) or features(*parts))
+    BCDHasher(**SMALL).fit(X, y)
+    assert seen == [len(X)] * ROUNDS
 
 
 def test_the_certificate_covers_the_codes():

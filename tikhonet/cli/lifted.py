@@ -34,7 +34,7 @@ def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> t
 
     model = estimator._model
     problem = build_problem(estimator, model.network, float(len(X)))
-    scaled = torch.from_numpy(model.scaling(X.astype(float)).astype(estimator.dtype))
+    scaled = torch.from_numpy(model.scaling(X.astype(float), estimator.dtype))
     targets = encoded(estimator, y).to(scaled)
     seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
     with bar("measuring stationarity", 2 * len(X)) as shown:

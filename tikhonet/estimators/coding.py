@@ -16,6 +16,7 @@ from tikhonet.estimators.training import Data, Trained, build_solver, from_resul
 from tikhonet.network import Weights
 from tikhonet.objective import Blocks, Problem
 from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, Training
+from tikhonet.solvers.batches import Batch
 from tikhonet.subproblems.codes import code_objective, update_codes, update_regression
 
 ROUNDS = 5
@@ -117,7 +118,7 @@ def stochastic_rounds(
     watch: Callable[[Any], bool],
 ) -> Trained:
     """One run of the mini-batch solver, stopped for the codes at even distances."""
-    asked = False
+    asked, solver = False, replace(solver, refit=False)
 
     def go(state: Any, until: int) -> Training:
         def stop(epoch: Any) -> bool:
@@ -136,14 +137,27 @@ def stochastic_rounds(
         training = go(state, until)
         state = training.state
         ended = asked or len(training.epochs) < until or training.status is Status.NONFINITE
-        if number == rounds or ended:
-            break
-        blocks = training.blocks
+        found = None
         try:
-            block.update(problem.network.features(data.X, blocks.W) @ blocks.V.T)
+            found = outputs(solver, problem, data, block, training)
+            if number == rounds or ended:
+                break
+            block.update(found[1])
         except KeyboardInterrupt:
             break
-    return from_training(training)
+    blocks, P = found or outputs(solver, problem, data, block, training)
+    return replace(from_training(replace(training, blocks=blocks)), outputs=P)
+
+
+def outputs(
+    solver: Stochastic, problem: Problem, data: Data, block: CodeBlock, training: Training
+) -> tuple[Blocks, Tensor]:
+    """V fitted to the codes on the features of all rows, and what the network then makes of them: one forward pass."""
+    W, V = training.blocks.W, training.blocks.V
+    A = problem.network.features(data.X, W)
+    if training.status is not Status.NONFINITE:
+        V = solver.refit_V(problem, V, [Batch(A, block.B.to(A), data.weight)])
+    return Blocks({}, V, W), A @ V.T
 
 
 def full_rounds(
@@ -187,7 +201,9 @@ def full_rounds(
         block.update(blocks.U[problem.network.depth] @ blocks.V.T)
     trained, history = from_result(result), joined(result.history)
     certificate = replace(trained.certificate, checks=(*trained.certificate.checks, joint(ends)))
-    return replace(trained, history=history, iterations=max(1, history.iterations), certificate=certificate)
+    P = problem.network.features(data.X, trained.W) @ trained.V.T
+    iterations = max(1, history.iterations)
+    return replace(trained, history=history, iterations=iterations, certificate=certificate, outputs=P)
 
 
 def joint(ends: list[tuple[float, float]]) -> Check:

@@ -120,9 +120,8 @@ class BCDHasher(BCDEstimator):
             found = train_codes(self, problem, data, block, rounds=rounds, seed=seed, start=start, watch=watch)
         self._warn(found, watch.asked)
         self._finish(found, scaling, rows, 0.0)
-        self.report_ = code_report(
-            pack(self._model.head(self._model.scaled_features(rows.X, self.device))), self.n_bits
-        )
+        assert found.outputs is not None
+        self.report_ = code_report(pack(found.outputs.cpu().numpy()), self.n_bits)
         if self.report_.distinct == 1:
             warnings.warn(
                 "all codes are equal, so they cannot be searched: X must have features that differ where labels do, "

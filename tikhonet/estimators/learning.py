@@ -134,7 +134,7 @@ class Learning(Parameters):
 
     def _scaled(self, rows: Rows, scaling: Scaling) -> Rows:
         """Scaled inputs, sorted by what they are in float32: the same order in whatever units they came."""
-        rows = replace(rows, X=scaling(rows.X).astype(self.dtype))
+        rows = replace(rows, X=scaling(rows.X, self.dtype))
         return rows.take(np.argsort(fingerprint(rows.X.astype(np.float32)), kind="stable"))
 
     def _hold_out(self, rows: Rows, seed: int) -> Mask:

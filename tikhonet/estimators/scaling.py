@@ -10,12 +10,16 @@ zero always.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tikhonet.estimators.rows import Floats
 
+CHUNK = 256
+"""Rows at a time, so that what is made of them stays in the cache."""
 LIMIT = 5.0
 TINY = float(np.finfo(float).tiny)
 
@@ -30,13 +34,18 @@ class Scaling:
     @classmethod
     def fit(cls, X: Floats, weight: Floats, limit: float = LIMIT) -> Scaling:
         shift, scale = spread(X, weight)
-        nonzero = weight @ (X != 0) / weight.sum()
+        nonzero = weighted_sum(lambda rows: rows != 0, X, weight) / weight.sum()
         scale = scale / np.sqrt(np.clip(2 * nonzero, TINY, 1.0))
         reach = limit * np.where(scale > 0, scale, 0.0)
         return cls(shift, np.where(scale > 0, scale, 1.0), shift - reach, shift + reach)
 
-    def __call__(self, X: Floats) -> Floats:
-        scaled: Floats = (np.clip(X, self.low, self.high) - self.shift) / self.scale
+    def __call__(self, X: Floats, dtype: Any = np.float64) -> Floats:
+        """Computed in float64, whatever comes out."""
+        scaled = np.empty(X.shape, dtype)
+        for rows in chunks(X):
+            part = np.clip(X[rows], self.low, self.high)
+            part -= self.shift
+            scaled[rows] = np.divide(part, self.scale, out=part)
         return scaled
 
 
@@ -59,11 +68,21 @@ class Standard:
 
 def spread(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Weighted mean and standard deviation of each column; that of a column that is constant but for rounding is 0."""
-    largest = np.abs(X).max(0)
+    largest = np.maximum(X.max(0), -X.min(0))
     # In units of a power of two near the largest value: exact, and no square overflows.
     unit = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1])
     share = weight / weight.sum()
-    mean = share @ (X / unit)
-    variance = share @ np.square(X / unit - mean)
+    mean = weighted_sum(lambda rows: rows / unit, X, share)
+    variance = weighted_sum(lambda rows: np.square(rows / unit - mean), X, share)
     constant = variance <= (10 * np.finfo(float).eps) ** 2 * (1 + len(X) * mean**2)
     return mean * unit, np.where(constant, 0.0, np.sqrt(variance)) * unit
+
+
+def weighted_sum(function: Callable[[Floats], Any], X: Floats, weight: Floats) -> Floats:
+    """The sum of weight * function(row) over the rows."""
+    total: Floats = sum((weight[rows] @ function(X[rows]) for rows in chunks(X)), np.zeros(X.shape[1]))
+    return total
+
+
+def chunks(X: Floats) -> Iterator[slice]:
+    return (slice(start, start + CHUNK) for start in range(0, len(X), CHUNK))

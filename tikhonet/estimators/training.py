@@ -60,6 +60,8 @@ class Trained:
     certificate: Certificate
     iterations: int
     state: TrainingState | None = None
+    outputs: Tensor | None = None
+    """Of the network for the rows that it was trained on, where codes were made of them."""
 
 
 def build_problem(parameters: Parameters, network: Network, rows: float) -> Problem:

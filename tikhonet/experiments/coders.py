@@ -214,7 +214,7 @@ def by_chunks(codes: Callable[[Rows], Codes]) -> Callable[[Rows], Codes]:
 
 
 def scaled(scaling: Scaling, X: Rows) -> Tensor:
-    return torch.from_numpy(scaling(X).astype(np.float32))
+    return torch.from_numpy(scaling(X, np.float32))
 
 
 def shown(network: Network) -> str:

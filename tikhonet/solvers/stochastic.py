@@ -33,14 +33,16 @@ class Stochastic(Recipe):
     """Mini-batch block coordinate descent.
 
     `patience`: epochs without a better validation loss before a run with validation data stops. `polish`: a
-    full-batch solver to finish with, from the point reached. The other constants are those of `Recipe`. With a `budget`
-    the run ends with a least-squares refit on its support.
+    full-batch solver to finish with, from the point reached. `refit`: whether V is at last fitted to the features
+    without dropout, one more forward pass; else it is the running average. The other constants are those of `Recipe`.
+    With a `budget` the run ends with a least-squares refit on its support.
     """
 
     epochs: int = 10
     batch_size: int = 1000
     patience: int = 10
     polish: BlockDescent | None = None
+    refit: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,6 +78,16 @@ class Stochastic(Recipe):
         else:
             batches = ArrayBatches(X, targets, weight, self.batch_size, dtype, device)  # type: ignore[arg-type]
         return _Run(self, problem, batches, validation, start, resume, seed).go(watch)
+
+    def refit_V(self, problem: Problem, V: Tensor, batches: Iterable[Batch]) -> Tensor:
+        """V-step on features, which the batches hold in place of X; losses that are not quadratic begin at V."""
+        clean = RunningClassifier.start(V)
+        ridge = 0.01 * self.preset(problem.network).ridge_V
+        for A, targets, weight in batches:
+            weighted = A if weight is None else A * weight[:, None]
+            rows = float(len(A)) if weight is None else float(weight.sum())
+            clean.update(problem.loss, A, targets, weighted, rows, beta=1.0, ridge=ridge)
+        return clean.V
 
 
 class _Run:
@@ -165,7 +177,9 @@ class _Run:
         elif budget:
             W, refit = self.refit_weights(state, budget)
             state = replace(state, average=replace(state.average, W=W))
-        V = self.refit(state) if status is not Status.NONFINITE else state.average.V
+        V = state.average.V
+        if self.solver.refit and status is not Status.NONFINITE:
+            V = self.solver.refit_V(problem, V, self.clean_batches(state))
         W = {(n, m): M * scale if m == BIAS else M for (n, m), M in state.average.W.items()}
         W = {edge: problem.edge_set(edge).project(matrix) for edge, matrix in W.items()}
         V = problem.V_set.project(V / scale)
@@ -191,16 +205,10 @@ class _Run:
         support = state.support if state.density <= budget.share else None
         return refit_on_support(self.problem, epoch, state.average, budget, support, self.solver.damping_U)
 
-    def refit(self, state: TrainingState) -> Tensor:
-        """V-step over all batches on the features without dropout."""
-        clean = RunningClassifier.start(state.average.V)
+    def clean_batches(self, state: TrainingState) -> Iterator[Batch]:
+        """All batches with the features without dropout in place of X."""
         for batch in self.batches.epoch(torch.Generator().manual_seed(0)):
-            A = self.features(batch.X, state)
-            weighted = A if batch.weight is None else A * batch.weight[:, None]
-            rows = float(len(A)) if batch.weight is None else float(batch.weight.sum())
-            ridge = 0.01 * self.steps.preset.ridge_V
-            clean.update(self.problem.loss, A, batch.targets, weighted, rows, beta=1.0, ridge=ridge)
-        return clean.V
+            yield batch._replace(X=self.features(batch.X, state))
 
 
 def checked(validation: Batch) -> Batch:
