@@ -76,3 +76,17 @@ def test_theta_outside_the_unit_interval_is_refused_with_its_t(value):
 def test_bad_settings_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_table_of_steps_ends_with_the_schedule():
+    table = [t**-0.5 for t in range(1, 4)]
+    schedule = Custom(table)
+    schedule.check(20)
+    assert [schedule.theta(t) for t in (1, 3, 4)] == [table[0], table[2], 0.0]
+    assert schedule.reach(1) == pytest.approx(table[1] + table[2])
+    assert schedule.reach(3) == 0
+
+
+@pytest.mark.parametrize("schedule", [Constant(0.3), Proximal(2.0)])
+def test_the_reach_of_constant_steps_is_their_sum(schedule):
+    assert schedule.reach(7) == pytest.approx(sum(schedule.theta(t) for t in range(8, 71)))

@@ -142,6 +142,9 @@ class Network:
         self.check_weights(W)
         if X.ndim != 2 or X.shape[1] != self.widths[0]:
             raise ValueError(f"X must have shape (samples, {self.widths[0]}) for this network, got {tuple(X.shape)}")
+        like = next(iter(W.values()), X)
+        if X.dtype != like.dtype:
+            raise ValueError(f"X must have the type of the weights, {like.dtype}, got {X.dtype}; use X.to(W[1, 0])")
         U = self.layers(X)
         for n in self.hidden:
             U[n] = self.pre_activation(n, U, W).relu_()
@@ -154,7 +157,8 @@ class Network:
         """
         if not isinstance(X, Tensor):
             like = next(iter(W.values()), torch.empty(0))
-            parts = (tensor(X[start : start + chunk_rows]).to(like) for start in range(0, len(X), chunk_rows))
+            starts = range(0, max(1, len(X)), chunk_rows)
+            parts = (tensor(X[start : start + chunk_rows]).to(like) for start in starts)
             return torch.cat([self.features(part, W, chunk_rows) for part in parts])
         return torch.cat([self.forward(rows, W)[self.depth] for rows in X.split(chunk_rows)])
 

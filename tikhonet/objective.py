@@ -55,6 +55,13 @@ class Stationarity:
     def total(self) -> float:
         return math.hypot(*self.residual.values())
 
+    def tolerance(self, tol: float) -> dict[str, float]:
+        """What a run that starts here allows each block: inputs in large units must not excuse more than W."""
+        return {block: tol * max(1.0, value) for block, value in self.residual.items()}
+
+    def within(self, tolerance: Mapping[str, float]) -> bool:
+        return all(value <= tolerance[block] for block, value in self.residual.items())
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scipy.special import zeta
@@ -92,15 +92,20 @@ class Constant(Schedule):
     def tail(self, t: int) -> float:
         return math.inf
 
+    def reach(self, t: int) -> float:
+        return 9 * t * self.value
+
 
 @dataclass(frozen=True)
 class Custom(Schedule):
-    """The user's own theta_t, a function of t."""
+    """The user's own theta_t: a function of every t = 1, 2, .., or a list, after whose end theta is 0."""
 
-    function: Callable[[int], float]
+    steps: Callable[[int], float] | Sequence[float]
 
     def theta(self, t: int) -> float:
-        return float(self.function(t))
+        if callable(self.steps):
+            return float(self.steps(t))
+        return float(self.steps[t - 1]) if t <= len(self.steps) else 0.0
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,9 @@ class Proximal(Schedule):
 
     def tail(self, t: int) -> float:
         return math.inf
+
+    def reach(self, t: int) -> float:
+        return 9.0 * t
 
     def promised_decrease(self, t: int, distance: float) -> float:
         return 0.5 * self.weight * distance**2

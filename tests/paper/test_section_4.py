@@ -74,7 +74,7 @@ def test_definition_3_from_every_start_a_point_with_the_necessary_condition_is_r
     for seed in range(3):
         result = BlockDescent(Proximal(0.1), max_iter=400, tol=1e-6).run(problem, samples.X, samples.targets, seed=seed)
         assert result.status is Status.STATIONARY
-        assert problem.stationarity(result.blocks, samples).total <= result.history.tolerance
+        assert problem.stationarity(result.blocks, samples).within(result.history.tolerance)
 
 
 @given(problem=problems(), seed=seeds)

@@ -246,3 +246,12 @@ def test_runs_without_a_budget_say_where_their_zeros_come_from(digits):
     assert emergent.share < 1
     assert emergent.as_dict()["asked"] is None
     assert check_sparsity(emergent) == ()
+
+
+def test_the_refit_of_weighted_rows_solves_its_least_squares(digits):
+    X, y, _, _ = digits
+    problem = Problem(Network.chain([64, 50, 50], bias=True), lift=Fenchel())
+    weight = torch.rand(len(X), generator=torch.Generator().manual_seed(0))
+    solver = Stochastic(epochs=2, batch_size=200, budget=Budget(0.1))
+    training = solver.run(problem, X, problem.loss.encode(y), weight=weight)
+    assert training.sparsity.refit.residual <= 1e-12

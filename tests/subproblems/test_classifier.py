@@ -87,10 +87,8 @@ def test_the_solution_states_its_residual_gradient_and_scale_in_float64(loss, dt
     zero = {"V": torch.zeros_like(blocks.V)}
     scale = np.linalg.norm(program.gradient(zero)["V"])
     true, gradient = program.residual({"V": found.point}), program.gradient({"V": found.point})["V"]
-    # The squared loss is known by its Gram matrix alone, whose products are taken in the data's own type.
-    rounding = scale * (1e-6 if loss.quadratic and dtype == torch.float32 else 1e-9)
-    assert found.residual == pytest.approx(true, rel=1e-6, abs=rounding)
-    assert found.gradient == pytest.approx(np.linalg.norm(gradient), rel=1e-6, abs=rounding)
+    assert found.residual == pytest.approx(true, rel=1e-6, abs=1e-9 * scale)
+    assert found.gradient == pytest.approx(np.linalg.norm(gradient), rel=1e-6, abs=1e-9 * scale)
     assert found.scale == pytest.approx(scale, rel=1e-5)
 
 

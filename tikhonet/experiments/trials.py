@@ -165,7 +165,7 @@ def certify_training(training: Training, X: Tensor, targets: Tensor, seed: int) 
                 worst <= 0 if rises else None,
                 f"{len(losses)} epochs, largest rise {max(worst, 0.0):.3g} of a mean loss of {losses[-1]:.3g}",
             ),
-            check_stationary(stationarity, TOLERANCE * max(1.0, first)),
+            check_stationary(stationarity, start.tolerance(TOLERANCE)),
         )
     return Outcome(
         W,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tikhonet.network import Array
+from tikhonet.network import Array, tensor
 
 Validation = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]
 
@@ -21,6 +21,15 @@ class Batch(NamedTuple):
     X: Tensor
     targets: Tensor
     weight: Tensor | None = None
+
+
+def check_weight(name: str, weight: Tensor, rows: int, zero: bool = False) -> None:
+    """Raise unless there is one weight for each row, finite and not negative; all zero only where that is allowed."""
+    if tuple(weight.shape) != (rows,):
+        raise ValueError(f"{name} must hold one number per row ({rows},), got shape {tuple(weight.shape)}")
+    if not bool(weight.isfinite().all()) or bool((weight < 0).any()) or not (zero or bool(weight.any())):
+        found = f"numbers from {float(weight.min()):g} to {float(weight.max()):g}"
+        raise ValueError(f"{name} must be finite, non-negative{'' if zero else ' and not all zero'}, got {found}")
 
 
 @runtime_checkable
@@ -51,6 +60,8 @@ class ArrayBatches:
             raise ValueError(f"X, targets and weight must have the same number of rows, at least 1, got {lengths}")
         if self.size < 1:
             raise ValueError(f"the batch size must be at least 1, got {self.size}")
+        if self.weight is not None:
+            check_weight("weight", tensor(self.weight), rows)
 
     def __len__(self) -> int:
         # A last batch of less than half the size is joined to the one before: tiny batches are noise.

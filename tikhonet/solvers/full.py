@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from tikhonet.network import Layers, Weights
+from tikhonet.network import Array, Layers, Weights, tensor
 from tikhonet.objective import Blocks, Problem, Terms
 from tikhonet.samples import Reduce, Samples, keep
 from tikhonet.schedules import Proximal, Schedule
@@ -83,8 +83,8 @@ class BlockDescent:
     """Block coordinate descent on Eq. 4 over all samples.
 
     `schedule`: `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges.
-    `tol`: a point is stationary when its projected gradient, in float64, is at most `tol` times the
-    larger of 1 and the starting point's. `inner_tol` bounds the relative optimality residual of each
+    `tol`: a point is stationary when the projected gradient of each block, in float64, is at most `tol`
+    times the larger of 1 and the starting point's. `inner_tol` bounds the relative optimality residual of each
     sub-problem. `extrapolate` tries, after each iteration, to go on along it, and takes that step only
     if f falls. `check_every`: iterations between two measurements of stationarity (one costs about
     eight products of samples x width x width in float64).
@@ -111,13 +111,14 @@ class BlockDescent:
         if self.extrapolate and not isinstance(self.schedule, Proximal):
             raise ValueError("extrapolate needs the Proximal schedule; Alg. 1 has no such step")
 
+    @torch.no_grad()
     def run(
         self,
         problem: Problem,
-        X: Tensor,
-        targets: Tensor,
+        X: Array,
+        targets: Array,
         *,
-        weight: Tensor | None = None,
+        weight: Array | None = None,
         seed: int = 0,
         start: Blocks | None = None,
         reduce: Reduce = keep,
@@ -127,7 +128,8 @@ class BlockDescent:
 
         `watch` is called with the history after every iteration, and ends the run by returning True.
         """
-        samples = Samples(X, targets, weight, self.chunk_rows, reduce)
+        X, targets = tensor(X), tensor(targets)
+        samples = Samples(X, targets, None if weight is None else tensor(weight), self.chunk_rows, reduce)
         problem.check(samples)
         self.schedule.check(self.max_iter)
         blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
@@ -143,29 +145,28 @@ class _Run:
         self.solver, self.problem, self.samples, self.blocks = solver, problem, samples, blocks
         self.terms = problem.objective(blocks, samples)
         first = problem.stationarity(blocks, samples)
-        self.history = History(self.terms, tolerance=solver.tol * max(1.0, first.total), stationarity={0: first})
+        self.history = History(self.terms, first.tolerance(solver.tol), stationarity={0: first})
         self.last, self.momentum = blocks, 0.5
         self.guess: Layers = {}
 
     def go(self, watch: Callable[[History], bool | None] | None) -> Result:
         status, detail = None, ""
-        for t in range(1, self.solver.max_iter + 1):
-            try:
+        try:
+            for t in range(1, self.solver.max_iter + 1):
                 detail = self.iterate(t)
-            except KeyboardInterrupt:
-                # The block steps before it are done and recorded: the point is feasible, f has not risen.
-                status = Status.INTERRUPTED
-                break
-            if detail:
-                status = Status.NONFINITE
-            else:
-                if self.solver.extrapolate:
-                    self.extrapolate(t)
-                status = self.check(t)
-            if watch and watch(self.history):
-                status = status or Status.INTERRUPTED
-            if status:
-                break
+                if detail:
+                    status = Status.NONFINITE
+                else:
+                    if self.solver.extrapolate:
+                        self.extrapolate(t)
+                    status = self.check(t)
+                if watch and watch(self.history):
+                    status = status or Status.INTERRUPTED
+                if status:
+                    break
+        except KeyboardInterrupt:
+            # The block steps before it are done and recorded: the point is feasible, f has not risen.
+            status = status or Status.INTERRUPTED
         solver, status = self.solver, status or Status.MAX_ITER
         return Result(self.problem, self.samples, solver.schedule, self.blocks, status, self.history, detail)
 
@@ -240,6 +241,6 @@ class _Run:
         if exhausted or t % self.solver.check_every == 0 or t == self.solver.max_iter:
             residual = self.problem.stationarity(self.blocks, self.samples)
             self.history.stationarity[t] = residual
-            if residual.total <= self.history.tolerance:
+            if residual.within(self.history.tolerance):
                 return Status.STATIONARY
         return Status.SCHEDULE_EXHAUSTED if exhausted else None

@@ -16,8 +16,9 @@ from torch import Tensor
 from tikhonet.losses import Loss
 from tikhonet.network import Layers, Weights
 from tikhonet.objective import Problem
-from tikhonet.sets import ConvexSet
+from tikhonet.sets import ConvexSet, Everything
 from tikhonet.solvers.support import SupportSolver
+from tikhonet.subproblems.convex import minimise_quadratic
 
 TINY = 1e-30
 
@@ -133,6 +134,17 @@ class RunningClassifier:
         shrunk = ridge * float(self.S.diagonal().mean()) * self.V
         gradient = slope.T @ weighted * (self.weight / total) + shrunk
         self.V = self.V - torch.cholesky_solve(gradient.T, factor).T
+
+    def within(self, set_: ConvexSet, loss: Loss, ridge: float, unit: float) -> Tensor:
+        """V for features in their own unit, in its set: the best one there for the squared loss, else the nearest."""
+        V = set_.project(self.V / unit)
+        if isinstance(set_, Everything) or not loss.quadratic:
+            return V
+        S, T = unit**2 * self.S.double(), unit * self.T.double()
+        H = loss.curvature * S
+        H.diagonal().add_(ridge * float(S.diagonal().mean()) + TINY)
+        best: Tensor = minimise_quadratic(H, T.T, set_, V).point
+        return best
 
 
 @dataclass

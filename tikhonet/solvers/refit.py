@@ -71,7 +71,8 @@ def refit_on_support(
     W, residual = dict(blocks.W), 0.0
     for n, gram in sums.gram.items():
         old, mask = stacked_weights(problem, n, blocks.W).double(), stacked_weights(problem, n, support)
-        H = gram / sums.weight
+        # Summed in float32, where a product with itself is not quite symmetric.
+        H = (gram + gram.T) / (2 * sums.weight)
         H.diagonal().add_(RIDGE * float(H.diagonal().mean()) + TINY)
         linear = old @ H + sums.pull[n] / sums.weight
         new = solve_on_support(H, linear, mask)

@@ -32,8 +32,8 @@ class Status(Enum):
     FINISHED = "The epochs asked for are done. More may help: raise epochs."
     EARLY_STOPPED = "The validation loss stopped falling; the best epoch's network is returned."
     INTERRUPTED = (
-        "The run was interrupted; the last finished epoch is returned, with validation data the best one. "
-        "Go on with resume=training.state."
+        "The run was interrupted; what was finished is returned, with validation data the best epoch. "
+        "Go on with start=result.blocks, or after epochs with resume=training.state."
     )
 
 
@@ -61,8 +61,8 @@ class History:
     """The start, every block step, and the stationarity where it was measured."""
 
     start: Terms
-    tolerance: float
-    """The stationarity residual below which a run counts as stationary."""
+    tolerance: dict[str, float]
+    """The stationarity residual of each block below which a run counts as stationary."""
     steps: list[BlockStep] = field(default_factory=list)
     stationarity: dict[int, Stationarity] = field(default_factory=dict)
 

@@ -34,13 +34,17 @@ def initial_blocks(
 
 def check_blocks(problem: Problem, blocks: Blocks, samples: Samples) -> None:
     """Raise unless the blocks fit the problem and the samples and are feasible."""
-    network = problem.network
+    network, X = problem.network, samples.X
     network.check_weights(blocks.W)
+    for matrix in (blocks.V, *blocks.W.values(), *(blocks.U[n] for n in network.hidden if n in blocks.U)):
+        if (matrix.dtype, matrix.device) != (X.dtype, X.device):
+            given, wanted = (f"{part.dtype} on {part.device}" for part in (matrix, X))
+            raise ValueError(f"start must have X's type and device ({wanted}), got {given}; use .to(X) on its tensors")
     for n in network.hidden:
         shape = (len(samples), network.widths[n])
         if n not in blocks.U or tuple(blocks.U[n].shape) != shape:
             raise ValueError(f"start.U[{n}] must have shape {shape}, got {blocks.U.get(n, torch.empty(0)).shape}")
-        if not bool((blocks.U[n] >= 0).all()):
+        if not bool((blocks.U[n] >= 0).all() & blocks.U[n].isfinite().all()):
             raise ValueError(f"start.U[{n}] must be non-negative and finite")
     shape = (samples.targets.shape[1], network.widths[-1])
     if tuple(blocks.V.shape) != shape:

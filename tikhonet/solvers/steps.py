@@ -35,6 +35,8 @@ from tikhonet.solvers.pruner import Pruner
 from tikhonet.solvers.recipe import LONG, Recipe
 from tikhonet.solvers.result import Epoch
 
+SILENT = 1e-12
+
 
 @dataclass
 class TrainingState:
@@ -82,8 +84,11 @@ class Dropout:
         self.pool = ((draw >= p).to(like.dtype) / (1 - p)).to(like.device)
 
     def __call__(self, rows: int, width: int, generator: torch.Generator) -> Tensor:
-        offset = int(torch.randint(len(self.pool) - rows * width + 1, (1,), generator=generator))
-        return self.pool[offset : offset + rows * width].view(rows, width)
+        pool, size = self.pool, rows * width
+        if size > len(pool):  # batches may be larger than the first one, for which the pool was made
+            pool = pool.repeat(size // len(pool) + 1)
+        offset = int(torch.randint(len(pool) - size + 1, (1,), generator=generator))
+        return pool[offset : offset + size].view(rows, width)
 
 
 class Steps:
@@ -124,7 +129,7 @@ class Steps:
 
     def begin(self, first: Batch, start: Weights | None, seed: int) -> TrainingState:
         recipe, network, X = self.recipe, self.problem.network, first.X
-        scale = float(X.square().mean().sqrt()) or 1.0
+        scale = float(X.double().square().mean().sqrt()) or 1.0
         if start is None:
             W = initial_weights(network, recipe.initial, seed, recipe.initial_scale, dtype=X.dtype, device=X.device)
             W = self.even_out(X / scale, W)
@@ -159,7 +164,9 @@ class Steps:
         for n in network.hidden:
             Z = network.pre_activation(n, U, W)
             if "identity" not in {network.edges[n, m] for m in network.sources(n)}:
-                factor = self.recipe.initial_scale / (float(Z.square().mean().sqrt()) + TINY)
+                size = float(Z.square().mean().sqrt())
+                # No scale makes anything of a layer that is silent on all rows.
+                factor = self.recipe.initial_scale / size if size > SILENT else 1.0
                 W |= {(n, m): W[n, m] * factor for m in network.learned_sources(n)}
                 Z *= factor
             U[n] = Z.relu_()

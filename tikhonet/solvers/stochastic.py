@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from tikhonet.network import BIAS, Array, Weights
+from tikhonet.network import BIAS, Array, Weights, tensor
 from tikhonet.objective import Blocks, Problem
 from tikhonet.samples import Samples
-from tikhonet.solvers.batches import ArrayBatches, Batch, Batches, GivenBatches, Validation
+from tikhonet.solvers.batches import ArrayBatches, Batch, Batches, GivenBatches, Validation, check_weight
 from tikhonet.solvers.budget import Budget, restrict
 from tikhonet.solvers.full import BlockDescent
 from tikhonet.solvers.minibatch import TINY, RunningClassifier
@@ -52,6 +52,7 @@ class Stochastic(Recipe):
         if self.polish and self.budget:
             raise ValueError("polish and budget cannot go together: full-batch steps know no budget; leave one out")
 
+    @torch.no_grad()
     def run(
         self,
         problem: Problem,
@@ -73,21 +74,29 @@ class Stochastic(Recipe):
         holds weights to begin with; `resume` the state of a run to go on with. `watch` is called after every epoch,
         and ends the run by returning True.
         """
-        if targets is None:
-            batches: Batches = GivenBatches(X, dtype, device)
+        if targets is not None:
+            batches: Batches = ArrayBatches(X, targets, weight, self.batch_size, dtype, device)  # type: ignore[arg-type]
+        elif weight is not None or self.polish or isinstance(X, Array):
+            raise ValueError(
+                "targets must be given with an array X, with weight and with polish; "
+                "an iterable of batches holds its targets and weights itself, and cannot be polished"
+            )
         else:
-            batches = ArrayBatches(X, targets, weight, self.batch_size, dtype, device)  # type: ignore[arg-type]
+            batches = GivenBatches(X, dtype, device)
         return _Run(self, problem, batches, validation, start, resume, seed).go(watch)
 
-    def refit_V(self, problem: Problem, V: Tensor, batches: Iterable[Batch]) -> Tensor:
-        """V-step on features, which the batches hold in place of X; losses that are not quadratic begin at V."""
-        clean = RunningClassifier.start(V)
+    def refit_V(self, problem: Problem, V: Tensor, batches: Iterable[Batch], unit: float = 1.0) -> Tensor:
+        """V-step on features, which the batches hold in place of X, in this unit, so that no square overflows.
+
+        Losses that are not quadratic begin at V.
+        """
+        clean = RunningClassifier.start(V * unit)
         ridge = 0.01 * self.preset(problem.network).ridge_V
         for A, targets, weight in batches:
             weighted = A if weight is None else A * weight[:, None]
             rows = float(len(A)) if weight is None else float(weight.sum())
             clean.update(problem.loss, A, targets, weighted, rows, beta=1.0, ridge=ridge)
-        return clean.V
+        return clean.within(problem.V_set, problem.loss, ridge, unit)
 
 
 class _Run:
@@ -102,11 +111,16 @@ class _Run:
         seed: int,
     ) -> None:
         self.solver, self.problem, self.batches = solver, problem, batches
-        self.validation = checked(Batch(*validation)) if validation else None
         first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
         if first is None:
             raise ValueError("the iterable of batches must hold at least one batch")
-        problem.check(Samples(*first))
+        problem.check(Samples(first.X, first.targets))
+        self.first = first
+        self.validation = self.check_validation(validation) if validation else None
+        if resume:
+            check_resumed(problem, resume, first)
+            # Steps are counted by whole epochs, since the batches may have another size now.
+            resume = replace(resume, step=len(resume.epochs) * len(batches))
         self.steps = Steps(solver, problem, first, solver.epochs * len(batches), start, resume, seed)
 
     def go(self, watch: Callable[[Epoch], bool | None] | None) -> Training:
@@ -116,14 +130,14 @@ class _Run:
             clock = time.perf_counter()
             try:
                 loss = self.epoch()
+                steps.state.generator = steps.generator.get_state()
+                epoch = self.measure(loss, time.perf_counter() - clock)
             except KeyboardInterrupt:
                 steps.state, status = before, Status.INTERRUPTED
                 break
             except FloatingPointError as error:
                 status, detail = Status.NONFINITE, str(error)
                 break
-            steps.state.generator = steps.generator.get_state()
-            epoch = self.measure(loss, time.perf_counter() - clock)
             steps.state.epochs.append(epoch)
             lowest = best_epoch(steps.state.epochs)
             if self.validation and epoch is lowest:
@@ -141,14 +155,26 @@ class _Run:
     def epoch(self) -> float:
         """One pass over the batches; returns the mean training loss, each batch's before its step."""
         total, weight = 0.0, 0.0
-        for index, batch in enumerate(self.batches.epoch(self.steps.generator)):
-            for name, values in (("X", batch.X), ("targets", batch.targets)):
-                if not bool(torch.stack(values.aminmax()).isfinite().all()):
-                    where = f"batch {index} of epoch {len(self.steps.state.epochs) + 1}"
-                    raise FloatingPointError(f"{where} holds NaN or infinity in {name}")
+        for batch in self.checked_batches(self.steps.generator):
             loss, rows = self.steps.step(batch)
             total, weight = total + loss, weight + rows
         return total / max(weight, TINY)
+
+    def checked_batches(self, generator: torch.Generator) -> Iterator[Batch]:
+        """One pass; batches whose rows all have weight zero are left out."""
+        for index, batch in enumerate(self.batches.epoch(generator)):
+            where = f"batch {index} of epoch {len(self.steps.state.epochs) + 1}"
+            for name, values, like in (("X", batch.X, self.first.X), ("targets", batch.targets, self.first.targets)):
+                if values.shape != (len(batch.X), like.shape[1]) or not len(values):
+                    shape = (max(1, len(batch.X)), like.shape[1])
+                    raise ValueError(f"{name} of {where} must have shape {shape}, got {tuple(values.shape)}")
+                if not bool(torch.stack(values.aminmax()).isfinite().all()):
+                    raise FloatingPointError(f"{where} holds NaN or infinity in {name}")
+            if batch.weight is not None:
+                check_weight(f"weight of {where}", batch.weight, len(batch.X), zero=True)
+                if not bool(batch.weight.any()):
+                    continue
+            yield batch
 
     def measure(self, loss: float, seconds: float) -> Epoch:
         state, number = self.steps.state, len(self.steps.state.epochs) + 1
@@ -156,7 +182,6 @@ class _Run:
         if self.validation:
             V = state.average.V
             X, targets, weight = self.validation
-            X, targets = X.to(V), targets.to(V)
             scores = torch.cat([self.features(rows, state) @ V.T for rows in X.split(4096)])
             value = mean(self.problem.loss.rows(targets, scores), weight)
             if targets.shape[1] > 1:
@@ -177,18 +202,18 @@ class _Run:
         elif budget:
             W, refit = self.refit_weights(state, budget)
             state = replace(state, average=replace(state.average, W=W))
-        V = state.average.V
-        if self.solver.refit and status is not Status.NONFINITE:
-            V = self.solver.refit_V(problem, V, self.clean_batches(state))
         W = {(n, m): M * scale if m == BIAS else M for (n, m), M in state.average.W.items()}
         W = {edge: problem.edge_set(edge).project(matrix) for edge, matrix in W.items()}
-        V = problem.V_set.project(V / scale)
+        V = problem.V_set.project(state.average.V / scale)
+        if self.solver.refit and status is not Status.NONFINITE:
+            V = self.solver.refit_V(problem, V, self.clean_batches(W, scale), scale)
         sparsity = measure_sparsity(problem, W, budget, refit)
         blocks, state = Blocks({}, V, W), self.steps.state
         training = Training(problem, blocks, status, state.epochs, state, detail, sparsity=sparsity)
-        if self.solver.polish is None or not isinstance(self.batches, ArrayBatches) or status is Status.NONFINITE:
+        if self.solver.polish is None or status is Status.NONFINITE:
             return training
         data = self.batches
+        assert isinstance(data, ArrayBatches)
         X, targets = (torch.as_tensor(part).to(V) for part in (data.X, data.targets))
         weight = None if data.weight is None else torch.as_tensor(data.weight).to(V)
         start = Blocks(problem.network.forward(X, W), V, W)
@@ -199,27 +224,40 @@ class _Run:
         """Least squares on the support; where the budget has not been met yet, on the support that meets it."""
 
         def epoch() -> Iterator[Batch]:
-            for batch in self.batches.epoch(torch.Generator().manual_seed(0)):
+            for batch in self.checked_batches(torch.Generator().manual_seed(0)):
                 yield batch._replace(X=batch.X / state.scale)
 
         support = state.support if state.density <= budget.share else None
         return refit_on_support(self.problem, epoch, state.average, budget, support, self.solver.damping_U)
 
-    def clean_batches(self, state: TrainingState) -> Iterator[Batch]:
+    def clean_batches(self, W: Weights, unit: float) -> Iterator[Batch]:
         """All batches with the features without dropout in place of X."""
-        for batch in self.batches.epoch(torch.Generator().manual_seed(0)):
-            yield batch._replace(X=self.features(batch.X, state))
+        for batch in self.checked_batches(torch.Generator().manual_seed(0)):
+            yield batch._replace(X=self.problem.network.features(batch.X, W).div_(unit))
+
+    def check_validation(self, validation: Validation) -> Batch:
+        """The same rows in the run's type and on its device."""
+        like = self.first.X
+        try:
+            rows = Batch(*(tensor(part).to(like) for part in validation))
+            self.problem.check(Samples(*rows))
+            outputs = self.first.targets.shape[1]
+            if rows.targets.shape[1] != outputs:
+                raise ValueError(f"targets must have {outputs} columns, got {rows.targets.shape[1]}")
+        except ValueError as error:
+            raise ValueError(f"validation: {error}") from None
+        return rows
 
 
-def checked(validation: Batch) -> Batch:
-    """The same rows, whose weights must be one for each, and not all zero."""
-    X, weight = validation.X, validation.weight
-    if weight is not None and (weight.shape != (len(X),) or bool((weight < 0).any()) or not bool(weight.any())):
-        raise ValueError(
-            f"validation must hold one weight per row ({len(X)}), non-negative and not all zero, "
-            f"got weights of shape {tuple(weight.shape)} with sum {float(weight.sum()):g}"
-        )
-    return validation
+def check_resumed(problem: Problem, state: TrainingState, first: Batch) -> None:
+    try:
+        problem.network.check_weights(state.W)
+    except ValueError as error:
+        raise ValueError(f"resume must be the state of a run of the same network: {error}") from None
+    V, new = state.classifier.V, first.targets
+    then, now = f"{len(V)} targets in {V.dtype}", f"{new.shape[1]} targets in {new.dtype}"
+    if now != then:
+        raise ValueError(f"resume must be the state of a run with {now}, got one with {then}")
 
 
 def mean(values: Tensor, weight: Tensor | None) -> float:

@@ -33,8 +33,10 @@ class LinearFit:
     set_: ConvexSet
 
     def gram(self) -> Tensor:
+        """In float64, as the pull: else a residual would be that of other sums than the samples have."""
+
         def term(rows: slice) -> Tensor:
-            A = self.inputs(rows, self.samples.X.dtype)
+            A = self.inputs(rows, torch.float64)
             return self.samples.weigh(A, rows).T @ A
 
         return self.samples.sum(term)
@@ -53,7 +55,7 @@ class LinearFit:
         anchor, dtype = M_old.double(), M_old.dtype
         shift = self.ridge.double() + rho
         H = self.curvature * gram + torch.diag(shift)
-        linear = rho * anchor - self.pull(None, dtype)
+        linear = rho * anchor - self.pull(None, torch.float64)
         if self.quadratic:
             return minimise_quadratic(H, linear, self.set_, M_old, tol=tol, max_iter=max_iter)
 
