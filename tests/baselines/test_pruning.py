@@ -57,7 +57,7 @@ def test_the_smallest_weights_go_and_stay_away():
     assert pruned.weights()[1, 0].abs().flatten().sort().values.tolist() == [0.0] * 9 + [10.0, 11.0, 12.0]
     with torch.no_grad():
         pruned.parameters[0].add_(100.0)
-    assert int(pruned.final()[1, 0].count_nonzero()) == 3
+    assert int(pruned.weights()[1, 0].count_nonzero()) == 3
 
 
 def test_the_share_kept_falls_by_the_cubic():

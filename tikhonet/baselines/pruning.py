@@ -98,10 +98,3 @@ class PrunedWeights:
         surplus = left - max(1, int(share * total * (1 + 1e-12)))
         if surplus > 0:
             prune.global_unstructured(modules, pruning_method=prune.L1Unstructured, amount=surplus)
-
-    def final(self) -> Weights:
-        """The matrices with their zeros in place."""
-        for edge, matrix in self.matrices.items():
-            if edge[1] != BIAS and prune.is_pruned(matrix):
-                prune.remove(matrix, "weight")
-        return {edge: matrix.weight.detach() for edge, matrix in self.matrices.items()}
