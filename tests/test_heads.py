@@ -3,7 +3,7 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
 
-from tikhonet.heads import choose_svm, fit_linear_svm
+from tikhonet.heads import choose_svm, fit_linear_svm, jittered_factor
 
 
 def test_the_svm_is_the_one_that_linear_svc_finds():
@@ -20,8 +20,10 @@ def test_the_svm_is_the_one_that_linear_svc_finds():
 def test_the_units_of_the_features_do_not_matter():
     X, y = load_digits(return_X_y=True)
     X, y = torch.tensor(X[:300], dtype=torch.float32), torch.tensor(y[:300])
-    one, other = (fit_linear_svm(scale * X, y).scores(scale * X) for scale in (1.0, 1e3))
-    torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
+    # The squares of the last ones are beyond float32.
+    one, *others = (fit_linear_svm(scale * X, y).scores(scale * X) for scale in (1.0, 1e3, 1e25))
+    for other in others:
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
 
 
 def test_separable_classes_are_separated():
@@ -70,3 +72,62 @@ def test_c_is_chosen_where_the_held_out_rows_are_classified_best():
 def test_a_bad_c_is_refused(C):
     with pytest.raises(ValueError, match="C must be positive"):
         fit_linear_svm(torch.rand(3, 2), torch.tensor([0, 1, 1]), C)
+
+
+def dependent_features(rows=3000, width=60, rank=5):
+    """Non-negative features of a low rank, and two classes of which a fifth of the labels are wrong."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(rows, rank, generator=generator).relu() @ torch.rand(rank, width, generator=generator)
+    y = (X[:, 0] > X[:, 0].mean()) ^ (torch.rand(rows, generator=generator) < 0.2)
+    return X, y.long()
+
+
+def objective(svm, X, y):
+    T = 2.0 * torch.nn.functional.one_hot(y) - 1
+    loss = (1 - T * (X.double() / svm.norm @ svm.V.double().T + svm.intercept)).relu().square().sum()
+    return float(0.5 * svm.V.double().square().sum() + svm.C * loss)
+
+
+@pytest.mark.parametrize("rows", [500, 3000])
+@pytest.mark.parametrize("C", [1e4, 1e6])
+def test_features_that_depend_on_each_other_have_their_svm_in_float32(rows, C):
+    X, y = dependent_features(rows)
+    exact = fit_linear_svm(X.double(), y, C, tol=1e-8)
+    svm = fit_linear_svm(X, y, C)
+    assert objective(svm, X, y) == pytest.approx(objective(exact, X, y), rel=1e-4)
+    assert svm.error(X, y) == pytest.approx(exact.error(X.double(), y), abs=0.005)
+
+
+def test_features_that_depend_on_each_other_have_their_svm_beyond_the_rounding_of_float64():
+    X, y = dependent_features()
+    svm = fit_linear_svm(X.double(), y, C=1e16)
+    assert svm.error(X.double(), y) < 0.25
+
+
+def test_as_little_as_it_takes_is_added_to_a_matrix_that_rounding_made_indefinite():
+    v = torch.arange(1.0, 5.0, dtype=torch.float64)
+    H = torch.outer(v, v)
+    L = jittered_factor(H - 1e-11 * torch.eye(4))
+    torch.testing.assert_close(L @ L.T, H, rtol=0, atol=16 * 1e-10)
+    whole = H + torch.eye(4)
+    assert torch.equal(jittered_factor(whole), torch.linalg.cholesky(whole))
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("name", ["features", "weight"])
+def test_numbers_that_are_not_finite_are_refused(name, value):
+    arguments = {"features": torch.rand(50, 3), "weight": torch.ones(50)}
+    arguments[name][7] = value
+    y = torch.arange(50) % 3
+    with pytest.raises(ValueError, match=f"{name} must be finite, got NaN or infinity first in row 7"):
+        fit_linear_svm(labels=y, **arguments)
+    start = fit_linear_svm(torch.rand(50, 3), y)
+    with pytest.raises(ValueError, match=f"{name} must be finite"):
+        fit_linear_svm(labels=y, start=start, **arguments)
+
+
+@pytest.mark.parametrize("C", [1e38, 1e300])
+def test_a_c_beyond_the_type_of_the_features_is_refused(C):
+    X, y = dependent_features(100)
+    with pytest.raises(ValueError, match=r"C times the weights must be small enough .* torch.float32, got 1e\+3"):
+        fit_linear_svm(X, y, C)

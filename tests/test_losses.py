@@ -145,6 +145,16 @@ def test_labels_may_be_a_numpy_array(loss):
 
 
 @every_loss
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.uint16, np.uint32, np.uint64, np.int8, np.int16, np.int32])
+def test_labels_may_be_of_any_integer_type(loss, dtype):
+    labels = np.array([1, 0, 1], dtype=dtype)
+    assert torch.equal(loss.encode(labels), loss.encode(torch.tensor([1, 0, 1])))
+    if dtype is not bool:
+        with pytest.raises(ValueError, match=r"labels must lie in 0..1, got values from 0 to 2"):
+            loss.encode(2 * labels, 2)
+
+
+@every_loss
 def test_classes_may_be_more_than_the_labels_show(loss):
     assert loss.encode(torch.tensor([1, 0]), 4).shape == (2, 4)
 

@@ -9,8 +9,10 @@ start all rows are inside, for all classes: the first step is one ridge regressi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,6 +20,8 @@ from torch import Tensor
 from tikhonet.losses import SquaredHinge
 
 GRID = (0.1, 1.0, 10.0, 100.0)
+JITTER = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
+"""Added to the diagonal of a Hessian, relative to its largest entry, until it has a Cholesky factor."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,36 @@ def fit_linear_svm(
         raise ValueError(f"C must be positive and finite, got {C}")
     T = SquaredHinge().encode(labels, classes).to(features)
     weight = features.new_ones(len(features)) if weight is None else weight.to(features)
-    power = features.square().sum(1) @ weight / weight.sum().clamp(min=1e-30)
-    norm = float(power.sqrt()) or 1.0 if start is None else start.norm
+    norm = rms_norm(features, weight)  # also with a start: this is what finds NaN
+    if start is not None:
+        norm = start.norm
     A = features.new_ones(len(features), features.shape[1] + 1)
     torch.div(features, norm, out=A[:, :-1])
     M = None if start is None else torch.cat([start.V, start.intercept[:, None]], 1).double()
     M = newton_hinge(A, T, C * weight, tol, M).to(features)
+    if not bool(M.isfinite().all()):
+        largest = C * float(weight.max())
+        raise ValueError(
+            f"C times the weights must be small enough for sums in {features.dtype}, got {largest:g}; "
+            "lower C or use features in float64"
+        )
     return LinearSVM(M[:, :-1], M[:, -1], norm, C)
+
+
+def rms_norm(features: Tensor, weight: Tensor) -> float:
+    """The root of the weighted mean of |u_i|^2, or 1 where it is 0; raises where anything is NaN or infinite."""
+    norm = float((features.square().sum(1) @ weight / weight.sum().clamp(min=1e-30)).sqrt())
+    if math.isfinite(norm):  # so all features are, without another pass over them
+        return norm or 1.0
+    for name, values in (("features", features), ("weight", weight[:, None])):
+        bad = (~values.isfinite().all(1)).nonzero()
+        if len(bad):
+            raise ValueError(
+                f"{name} must be finite, got NaN or infinity first in row {int(bad[0])}; impute or drop such rows"
+            )
+    if features.dtype == torch.float64:
+        return norm
+    return rms_norm(features.double(), weight.double())  # only the squares are beyond the type of the features
 
 
 def choose_svm(
@@ -95,9 +122,7 @@ def newton_hinge(A: Tensor, T: Tensor, weight: Tensor, tol: float, M: Tensor | N
         # A sixth of the rows gives a start with nearly the right rows inside, for a sixth of the products.
         M = newton_hinge(A[::6], T[::6], 6 * weight[::6], 10 * tol, None)
     elif M is None:
-        H = 2 * gram(A, weight).double() + torch.diag(penalty)
-        factor = torch.linalg.cholesky(H)
-        M = torch.cholesky_solve(2 * ((weight[:, None] * T).T @ A).double().T, factor).T
+        M = newton_solve(partial(gram, A, weight), penalty, 2 * ((weight[:, None] * T).T @ A).double().T).T
     margin = 1 - T * (A @ M.to(A).T)
     grams = [InsideGram() for _ in range(len(M))]
     for _ in range(max_iter):
@@ -108,13 +133,37 @@ def newton_hinge(A: Tensor, T: Tensor, weight: Tensor, tol: float, M: Tensor | N
             break
         step = torch.zeros_like(M)
         for k in open_.tolist():
-            H = 2 * grams[k].update(A, weight, inside[:, k] > 0).double() + torch.diag(penalty)
-            step[k] = -torch.cholesky_solve(gradient[k, :, None], torch.linalg.cholesky(H)).flatten()
+            gram_k = partial(grams[k].update, A, weight, inside[:, k] > 0)
+            step[k] = -newton_solve(gram_k, penalty, gradient[k, :, None]).flatten()
         change = -T * (A @ step.to(A).T)
         length = exact_line_search(margin, change, weight, penalty, M, step)
         M = M + length[:, None] * step
         margin += length.to(A) * change
     return M
+
+
+def newton_solve(gram_of: Callable[[bool], Tensor], penalty: Tensor, right: Tensor) -> Tensor:
+    """(2 G + penalty)^-1 right, in float64, with the Gram matrix G = gram_of(exact).
+
+    Rounding in float32 may leave G indefinite by more than the penalty where features depend on each other linearly: it
+    is asked for in float64 where the factorisation fails, and only there.
+    """
+    factor: Tensor
+    factor, failed = torch.linalg.cholesky_ex(2 * gram_of(False).double() + torch.diag(penalty))
+    if int(failed):
+        factor = jittered_factor(2 * gram_of(True) + torch.diag(penalty))
+    return torch.cholesky_solve(right, factor)
+
+
+def jittered_factor(H: Tensor) -> Tensor:
+    """The Cholesky factor of H with as little added to its diagonal as it takes; the step is one of descent still."""
+    largest = H.diagonal().max()
+    factor: Tensor
+    for jitter in JITTER:
+        factor, failed = torch.linalg.cholesky_ex(H + torch.diag((jitter * largest).expand(len(H))))
+        if not int(failed):
+            return factor
+    return torch.full_like(H, torch.nan)  # H is not finite; neither is what is solved with it
 
 
 class InsideGram:
@@ -123,11 +172,16 @@ class InsideGram:
     def __init__(self) -> None:
         self.matrix: Tensor | None = None
         self.inside: Tensor | None = None
+        self.exact = False
 
-    def update(self, A: Tensor, weight: Tensor, inside: Tensor) -> Tensor:
+    def update(self, A: Tensor, weight: Tensor, inside: Tensor, exact: bool) -> Tensor:
+        """Once asked for in float64 (`exact`), it stays so: what has failed in float32 would fail again."""
+
         def part(rows: Tensor) -> Tensor:
-            return gram(A[rows], weight[rows])
+            return gram(A[rows], weight[rows], self.exact)
 
+        if exact and not self.exact:
+            self.matrix, self.exact = None, True
         if (
             self.matrix is None
             or self.inside is None
@@ -140,10 +194,11 @@ class InsideGram:
         return self.matrix
 
 
-def gram(A: Tensor, weight: Tensor) -> Tensor:
-    """sum_i w_i a_i a_i', a few thousand rows at a time."""
-    H = A.new_zeros(A.shape[1], A.shape[1])
-    for part, w in zip(A.split(4096), weight.split(4096), strict=True):
+def gram(A: Tensor, weight: Tensor, exact: bool) -> Tensor:
+    """sum_i w_i a_i a_i', a few thousand rows at a time; in the type of A, or in float64 if `exact`."""
+    H = A.new_zeros(A.shape[1], A.shape[1], dtype=torch.float64 if exact else A.dtype)
+    for rows, w in zip(A.split(4096), weight.split(4096), strict=True):
+        part = rows.to(H)
         H.addmm_((w[:, None] * part).T, part)
     return H
 

@@ -24,11 +24,12 @@ def one_hot(labels: Tensor, classes: int | None = None) -> Tensor:
         )
     if len(labels) == 0:
         raise ValueError("labels must not be empty")
+    labels = labels.long()  # torch has no minimum of most unsigned types
     low, high = int(labels.min()), int(labels.max())
     count = high + 1 if classes is None else classes
     if low < 0 or high >= count:
         raise ValueError(f"labels must lie in 0..{count - 1}, got values from {low} to {high}")
-    return torch.nn.functional.one_hot(labels.long(), count).to(torch.float32)
+    return torch.nn.functional.one_hot(labels, count).to(torch.float32)
 
 
 class Loss(ABC):

@@ -170,13 +170,39 @@ def test_what_it_cannot_do_is_refused(digits):
             ADMM(**settings)
 
 
-@pytest.mark.parametrize("scale", [1e25, 1e-25])
-def test_data_beyond_the_range_of_their_type_end_without_an_exception(digits, scale):
-    X, y = digits[0][:50], digits[1][:50]
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e25, torch.float32), (1e-25, torch.float32), (1e18, torch.float32), (1e200, torch.float64)]
+)
+def test_data_beyond_the_range_of_their_type_end_with_finite_blocks(digits, scale, dtype):
+    X, y = digits[0][:50].to(dtype), digits[1][:50]
     problem = Problem(Network.chain([64, 8, 8]), lift=Fenchel())
-    training = ADMM(epochs=3).run(problem, scale * X, problem.loss.encode(y, 10))
+    seen = []
+    training = ADMM(epochs=3).run(
+        problem, scale * X, problem.loss.encode(y, 10).to(dtype), watch=lambda epoch, blocks: seen.append(blocks)
+    )
     assert training.status in (Status.NONFINITE, Status.FINISHED)
-    assert training.blocks.W
+    for blocks in (training.blocks, *seen):
+        assert all(bool(matrix.isfinite().all()) for matrix in (blocks.V, *blocks.W.values()))
+
+
+def test_an_iteration_that_breaks_leaves_the_blocks_before_it(digits, monkeypatch):
+    X, y = digits[0][:50], digits[1][:50]
+    problem = Problem(Network.chain([64, 8]), lift=Fenchel())
+    iterate, seen = ADMM.iterate, []
+
+    def break_third(self, problem, split, targets, W, V):
+        W, V = iterate(self, problem, split, targets, W, V)
+        return ({edge: torch.full_like(M, -torch.inf) for edge, M in W.items()} if len(seen) == 2 else W), V
+
+    monkeypatch.setattr(ADMM, "iterate", break_third)
+    training = ADMM(epochs=5).run(
+        problem, X, problem.loss.encode(y, 10), watch=lambda epoch, blocks: seen.append(blocks)
+    )
+    assert training.status is Status.NONFINITE
+    assert training.message.endswith("(iteration 3)")
+    assert len(seen) == len(training.epochs) == 3
+    assert training.blocks is seen[1] is seen[2]
+    assert bool(training.blocks.V.isfinite().all() & training.blocks.W[1, 0].isfinite().all())
 
 
 def test_what_admm_cannot_do_is_refused(digits):

@@ -2,8 +2,8 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from tikhonet import Fenchel, Network, Problem
-from tikhonet.baselines import SOLVERS, Backprop
+from tikhonet import Fenchel, Network, Problem, Status
+from tikhonet.baselines import SOLVERS, Backprop, Pruning
 from tikhonet.initialisations import initial_weights
 
 RATES = {"SGD": 0.03, "Nesterov": 0.03, "AdaGrad": 0.02, "AdaDelta": 1.0, "RMSProp": 1e-3, "Adam": 3e-3}
@@ -69,7 +69,100 @@ def test_it_starts_from_the_initialisation_named(digits, initial):
         torch.testing.assert_close(matrix, expected[edge])
 
 
-@pytest.mark.parametrize("settings", [{"solver": "Adamax"}, {"rate": 0.0}, {"schedule": "linear"}, {"initial": "he"}])
+@pytest.mark.parametrize("pruning", [None, Pruning(0.5, begin=0.0, end=0.0)], ids=["dense", "pruned"])
+def test_a_run_that_diverges_at_once_returns_its_start(digits, pruning):
+    X, y = digits
+    problem = Problem(Network.chain([64, 20], bias=True))
+    start = problem.network.random_weights(5)
+    solver = Backprop("SGD", 1e12, epochs=3, pruning=pruning)
+    seen = []
+    training = solver.run(
+        problem, X, problem.loss.encode(y), start=start, watch=lambda epoch, blocks: seen.append(blocks)
+    )
+    assert training.status is Status.NONFINITE
+    assert "epoch 1; a rate below 1e+12 may help" in training.message
+    assert len(training.epochs) == len(seen) == 1
+    for blocks in (training.blocks, *seen):
+        assert bool(blocks.V.isfinite().all())
+        assert all(torch.equal(matrix, start[edge]) for edge, matrix in blocks.W.items())
+
+
+def test_a_run_that_diverges_later_returns_the_last_finite_epoch(digits):
+    X, y = digits[0][:50], digits[1][:50]
+    # A linear regression, whose V grows by a factor at every step, of which an epoch has one.
+    problem = Problem(Network([64, 64], {(1, 0): "identity"}))
+    seen = []
+    training = Backprop("SGD", 10.0, epochs=100, batch_size=50, schedule="constant").run(
+        problem, X, problem.loss.encode(y, 10), watch=lambda epoch, blocks: seen.append(blocks.V)
+    )
+    assert training.status is Status.NONFINITE
+    assert 3 <= len(training.epochs) < 100
+    assert bool(training.blocks.V.isfinite().all())
+    assert torch.equal(training.blocks.V, seen[-2])
+    assert not torch.equal(training.blocks.V, seen[-3])
+
+
+@pytest.mark.parametrize("pruning", [None, Pruning(0.5, begin=0.2, end=0.2)], ids=["dense", "pruned"])
+def test_what_is_watched_stays_as_it_was(digits, pruning):
+    X, y = digits
+    problem = Problem(Network.chain([64, 20]))
+    seen, now = [], []
+
+    def watch(epoch, blocks):
+        seen.append(blocks)
+        now.append((blocks.V.clone(), blocks.W[1, 0].clone()))
+
+    training = Backprop(epochs=3, pruning=pruning).run(problem, X, problem.loss.encode(y), watch=watch)
+    for blocks, (V, matrix) in zip(seen, now, strict=True):
+        assert torch.equal(blocks.V, V)
+        assert torch.equal(blocks.W[1, 0], matrix)
+    assert not torch.equal(now[0][0], now[1][0])
+    assert torch.equal(training.blocks.V, now[-1][0])
+
+
+def test_targets_of_another_type_are_taken_in_that_of_the_inputs(digits):
+    X, y = digits
+    problem = Problem(Network.chain([64, 5]))
+    training = Backprop(epochs=1).run(problem, X.double(), problem.loss.encode(y).float())
+    assert training.blocks.V.dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, T: (X[:, :3], T), "X must have 64 columns, the width of the network's input, got 3"),
+        (lambda X, T: (X, T[:, 0]), r"targets must have shape \(samples, outputs\), got \(1797,\)"),
+        (lambda X, T: (X, T[:5]), r"targets must have one row per sample \(1797\), got 5"),
+        (lambda X, T: (X.index_fill(0, torch.tensor(7), torch.nan), T), "X must be finite, got NaN .* in row 7"),
+        (lambda X, T: (X, T.index_fill(0, torch.tensor(9), torch.inf)), "targets must be finite, got NaN .* in row 9"),
+    ],
+    ids=["columns", "vector", "rows", "NaN in X", "infinite targets"],
+)
+def test_samples_that_do_not_fit_are_refused(digits, change, message):
+    X, y = digits
+    problem = Problem(Network.chain([64, 5]))
+    with pytest.raises(ValueError, match=message):
+        Backprop(epochs=1).run(problem, *change(X, problem.loss.encode(y)))
+
+
+def test_weights_to_start_from_that_do_not_fit_are_refused(digits):
+    X, y = digits
+    problem = Problem(Network.chain([64, 5]))
+    with pytest.raises(ValueError, match=r"W\[1, 0\] must have shape \(5, 64\), got \(6, 64\)"):
+        Backprop(epochs=1).run(problem, X, problem.loss.encode(y), start={(1, 0): torch.zeros(6, 64)})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"solver": "Adamax"},
+        {"rate": 0.0},
+        {"schedule": "linear"},
+        {"initial": "he"},
+        {"epochs": 0},
+        {"batch_size": 0},
+    ],
+)
 def test_bad_settings_are_refused(settings):
     with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
         Backprop(**settings)

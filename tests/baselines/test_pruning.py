@@ -35,6 +35,12 @@ def test_exactly_the_share_is_left_and_it_still_learns(digits, schedule, over):
     assert training.epochs[-1].loss < training.epochs[0].loss
 
 
+@pytest.mark.parametrize("end", [0.0, 0.5])
+def test_pruning_may_begin_with_the_run(digits, end):
+    training, _ = train(digits, Pruning(0.1, begin=0.0, end=end), 2, Network.chain([64, 20]))
+    assert int(training.blocks.W[1, 0].count_nonzero()) == 128
+
+
 def test_biases_are_neither_pruned_nor_counted(digits):
     training, _ = train(digits, Pruning(0.05), 2, Network.chain([64, 20, 10], bias=True))
     W = training.blocks.W
@@ -51,7 +57,7 @@ def test_the_smallest_weights_go_and_stay_away():
     assert pruned.weights()[1, 0].abs().flatten().sort().values.tolist() == [0.0] * 9 + [10.0, 11.0, 12.0]
     with torch.no_grad():
         pruned.parameters[0].add_(100.0)
-    assert int(pruned.final()[1, 0].count_nonzero()) == 3
+    assert int(pruned.weights()[1, 0].count_nonzero()) == 3
 
 
 def test_the_share_kept_falls_by_the_cubic():

@@ -7,8 +7,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits
 
+from tests.solvers.runs import SMALL64
 from tests.strategies import SETS, make_samples, problems, seeds
 from tikhonet import BlockDescent, Box, Budget, Fenchel, Network, NonNegative, Problem, RowL1Ball, Status, Stochastic
 from tikhonet.certificates import check_sparsity
@@ -16,15 +16,6 @@ from tikhonet.network import BIAS
 from tikhonet.solvers.budget import bring_into, counted, free_layers, number
 
 OVERS = ["row", "layer", "network", "units"]
-SMALL64 = Network.chain([64, 30, 30], bias=True)
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))
-    X, y = torch.tensor(X[order] / 16, dtype=torch.float32), torch.tensor(y[order])
-    return X[:1297], y[:1297], X[1297:], y[1297:]
 
 
 def nonzeros(W):

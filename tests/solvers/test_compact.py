@@ -1,10 +1,11 @@
+import pytest
 import torch
 from hypothesis import given, settings
 
 from tests.strategies import networks, seeds
-from tikhonet import Budget, Network, compact
+from tikhonet import Budget, Network, Problem, compact
 from tikhonet.solvers.budget import free_layers, restrict
-from tikhonet.solvers.sparsity import living
+from tikhonet.solvers.sparsity import living, measure_sparsity
 
 
 def scores(network, X, W, V):
@@ -50,3 +51,15 @@ def test_a_layer_of_dead_units_keeps_one():
     smaller, W_small, V_small = compact(network, W, torch.ones(2, 2))
     assert smaller.widths == (3, 1, 1)
     assert not bool(scores(smaller, torch.ones(5, 3), W_small, V_small).any())
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_network_without_weights_has_no_zeros_and_stays_as_it_is(bias):
+    network = Network([3, 3, 3], {(1, 0): "identity", (2, 1): "identity", (2, 0): "identity"}, bias)
+    W, V = network.random_weights(0), torch.randn(2, 3)
+    found = measure_sparsity(Problem(network), W)
+    assert found.share == found.as_dict()["share"] == 1.0
+    same, W_same, V_same = compact(network, W, V)
+    assert same == network
+    assert set(W_same) == set(W)
+    assert torch.equal(V_same, V)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from tikhonet.baselines.backprop import is_finite
 from tikhonet.initialisations import Initial, check_initial, initial_weights
 from tikhonet.network import Layers, Network, Weights
 from tikhonet.objective import Blocks, Problem
@@ -107,7 +108,8 @@ class ADMM:
         """`watch` is called after every iteration with its record and the current V and W.
 
         That V, and the loss in the record, are of the features of the network proper, which the splits only approach;
-        the time for them is not counted.
+        the time for them is not counted. Where NaN or infinity ends the run, these and what is returned are of the
+        last iteration without, or the start.
         """
         if not problem.loss.quadratic:
             raise ValueError(f"loss must be the squared one for ADMM's closed forms, got {problem.loss}")
@@ -119,15 +121,16 @@ class ADMM:
         W = start or initial_weights(network, self.initial, seed, self.initial_scale, dtype=X.dtype, device=X.device)
         W, split = dict(W), Split.start(network, X, W)
         V = least_squares(split.A[network.depth], targets, self.ridge)
-        blocks = Blocks({}, V, dict(W))
+        # Inputs beyond the range of their type have no least squares, and zero is the V before any fit.
+        blocks = Blocks({}, V if bool(V.isfinite().all()) else torch.zeros_like(V), dict(W))
         epochs: list[Epoch] = []
-        status = Status.FINISHED
+        status, detail = Status.FINISHED, ""
         for number in range(1, self.epochs + 1):
             clock = time.perf_counter()
             try:
                 W, V = self.iterate(problem, split, targets, W, V)
             except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # the blocks have grown beyond their type, or hold NaN
-                status = Status.NONFINITE
+                status, detail = Status.NONFINITE, f"iteration {number}"
                 break
             seconds = time.perf_counter() - clock
             split.close(network, W, multiply=number > self.warm_up)
@@ -137,13 +140,16 @@ class ADMM:
             shown = least_squares(features, targets, self.ridge)
             value = float(problem.loss.rows(targets, features @ shown.T).mean())
             epochs.append(Epoch(number, value, value, math.nan, seconds, 1.0, 0))
-            blocks = Blocks({}, shown, dict(W))
+            found = Blocks({}, shown, dict(W))
+            if math.isfinite(value + split.gaps[-1]) and is_finite(found):
+                blocks = found
+            else:
+                status, detail = Status.NONFINITE, f"iteration {number}"
             if watch:
                 watch(epochs[-1], blocks)
-            if not math.isfinite(value + split.gaps[-1]):
-                status = Status.NONFINITE
+            if status is Status.NONFINITE:
                 break
-        return Training(problem, blocks, status, epochs, split)
+        return Training(problem, blocks, status, epochs, split, detail)
 
     def iterate(self, problem: Problem, split: Split, targets: Tensor, W: Weights, V: Tensor) -> tuple[Weights, Tensor]:
         """a and z backwards, then all weights."""
@@ -203,7 +209,8 @@ class ADMM:
 
 
 def square(values: Tensor) -> float:
-    return float(torch.linalg.vector_norm(values)) ** 2
+    norm = float(torch.linalg.vector_norm(values))
+    return norm * norm  # infinity where norm**2 raises OverflowError
 
 
 def least_squares(A: Tensor, T: Tensor, ridge: float) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -20,6 +20,7 @@ from tikhonet.baselines.pruning import PrunedWeights, Pruning
 from tikhonet.initialisations import Initial, check_initial, initial_weights
 from tikhonet.network import Weights
 from tikhonet.objective import Blocks, Problem
+from tikhonet.samples import Samples
 from tikhonet.solvers.batches import ArrayBatches
 from tikhonet.solvers.result import Epoch, Status, Training
 
@@ -70,6 +71,9 @@ class Backprop:
             raise ValueError(f"rate must be positive and finite, got {self.rate}")
         if self.schedule not in ("cosine", "constant"):
             raise ValueError(f"schedule must be 'cosine' or 'constant', got {self.schedule!r}")
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
     def run(
         self,
@@ -81,8 +85,15 @@ class Backprop:
         seed: int = 0,
         watch: Callable[[Epoch, Blocks], None] | None = None,
     ) -> Training:
-        """`watch` is called after every epoch with its record and the current V and W."""
+        """`watch` is called after every epoch with its record and copies of V and W.
+
+        Where NaN or infinity ends the run, these and what is returned are of the last epoch without, or the start.
+        """
+        targets = targets.to(X)
+        problem.check(Samples(X, targets))
         network, generator = problem.network, torch.Generator().manual_seed(seed)
+        if start is not None:
+            network.check_weights(start)
         W = start or initial_weights(network, self.initial, seed, self.initial_scale, dtype=X.dtype, device=X.device)
         W = {edge: matrix.clone().requires_grad_() for edge, matrix in W.items()}
         last = network.widths[-1]
@@ -95,7 +106,7 @@ class Backprop:
         )
         decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.annealed(step / steps))
         epochs: list[Epoch] = []
-        status = Status.FINISHED
+        blocks, status, detail = snapshot(V, W), Status.FINISHED, ""
         torch_seed = int(torch.randint(2**31, (1,), generator=generator))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(torch_seed)
@@ -114,17 +125,16 @@ class Backprop:
                     total += loss.detach() * len(batch.X)
                 mean = float(total) / len(X)
                 epochs.append(Epoch(number, mean, mean, math.nan, time.perf_counter() - clock, 1.0, 0))
-                if pruned:
-                    W = pruned.weights()
-                blocks = Blocks({}, V.detach(), {edge: matrix.detach() for edge, matrix in W.items()})
+                found = snapshot(V, pruned.weights() if pruned else W)
+                if math.isfinite(mean) and is_finite(found):
+                    blocks = found
+                else:
+                    status, detail = Status.NONFINITE, f"epoch {number}; a rate below {self.rate:g} may help"
                 if watch:
                     watch(epochs[-1], blocks)
-                if not math.isfinite(mean):
-                    status = Status.NONFINITE
+                if status is Status.NONFINITE:
                     break
-        if pruned:
-            blocks = replace(blocks, W=pruned.final())
-        return Training(problem, blocks, status, epochs, None)
+        return Training(problem, blocks, status, epochs, None, detail)
 
     def annealed(self, done: float) -> float:
         """The share of the rate when this share of the run is done."""
@@ -149,3 +159,12 @@ class Backprop:
         if self.drop_features:
             features = torch.dropout(features, self.drop_features, train=True)
         return features @ V.T
+
+
+def snapshot(V: Tensor, W: Weights) -> Blocks:
+    """Copies, which the optimiser's next steps leave as they are."""
+    return Blocks({}, V.detach().clone(), {edge: matrix.detach().clone() for edge, matrix in W.items()})
+
+
+def is_finite(blocks: Blocks) -> bool:
+    return all(bool(matrix.isfinite().all()) for matrix in (blocks.V, *blocks.W.values()))

@@ -83,7 +83,9 @@ class PrunedWeights:
     def advance(self) -> None:
         """Called after every step of the optimiser: prune where it is time."""
         self.step += 1
-        before, now = (self.pruning.kept(step / self.steps) for step in (self.step - 1, self.step))
+        # Before the first step all are there, also where the schedule begins and ends at 0 and kept(0) is the share.
+        before = self.pruning.kept((self.step - 1) / self.steps) if self.step > 1 else 1.0
+        now = self.pruning.kept(self.step / self.steps)
         # The last pruning is done on its very step: the share is met even where it is the only one.
         if now < before and (self.step % EVERY == 0 or now == self.pruning.share):
             for group in self.groups:
@@ -96,10 +98,3 @@ class PrunedWeights:
         surplus = left - max(1, int(share * total * (1 + 1e-12)))
         if surplus > 0:
             prune.global_unstructured(modules, pruning_method=prune.L1Unstructured, amount=surplus)
-
-    def final(self) -> Weights:
-        """The matrices with their zeros in place."""
-        for edge, matrix in self.matrices.items():
-            if edge[1] != BIAS and prune.is_pruned(matrix):
-                prune.remove(matrix, "weight")
-        return {edge: matrix.weight.detach() for edge, matrix in self.matrices.items()}

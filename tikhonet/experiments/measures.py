@@ -15,6 +15,7 @@ from tikhonet.experiments.records import Pictures
 from tikhonet.experiments.trials import Outcome
 from tikhonet.heads import choose_svm
 from tikhonet.network import Network, Weights
+from tikhonet.solvers import Status
 
 UNITS = 16
 """First-layer units whose weights are kept: those with the longest rows."""
@@ -53,6 +54,8 @@ class Scores:
 
 def refit(network: Network, outcome: Outcome, data: Tensors, seed: int) -> Scores:
     """A linear SVM on the features; its C is chosen on a tenth of the training rows, the same way for all."""
+    if outcome.status == Status.NONFINITE.name:  # its weights are those before it diverged
+        return Scores(None, None, None, None)
     parts = data.X, data.X_test
     if outcome.W is not None:
         parts = network.features(data.X, outcome.W), network.features(data.X_test, outcome.W)

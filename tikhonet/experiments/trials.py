@@ -150,7 +150,8 @@ def certify_training(training: Training, X: Tensor, targets: Tensor, seed: int) 
     losses = [epoch.loss for epoch in training.epochs]
     checks: tuple[Check, ...] = ()
     residual = first = math.nan
-    if all(bool(matrix.isfinite().all()) for matrix in (V, *W.values())):
+    # The blocks of a diverged run are those before it diverged: there is nothing to certify.
+    if training.status is not Status.NONFINITE and all(bool(M.isfinite().all()) for M in (V, *W.values())):
         samples, blocks = Samples(X, targets), Blocks(problem.network.forward(X, W), V, W)
         start = problem.stationarity(initial_blocks(problem, samples, seed, "forward"), samples)
         stationarity = problem.stationarity(blocks, samples)

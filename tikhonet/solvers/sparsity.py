@@ -36,8 +36,8 @@ class Sparsity:
 
     @property
     def share(self) -> float:
-        """Of the weights that are nonzero."""
-        return sum(self.nonzeros.values()) / sum(self.weights.values())
+        """Of the weights that are nonzero; 1 where there are none, since then none is zero."""
+        return sum(self.nonzeros.values()) / sum(self.weights.values()) if self.weights else 1.0
 
     def as_dict(self) -> dict[str, Any]:
         """The same in plain words and numbers."""
@@ -81,5 +81,7 @@ def living(network: Network, W: Weights, n: int) -> Tensor:
     """Which units of layer n any weight, bias or identity feeds."""
     sources = network.sources(n)
     if any(network.edges[n, m] == "identity" for m in sources):
-        return torch.ones(network.widths[n], dtype=torch.bool, device=W[network.learned[0]].device)
+        # A network of identities alone has no weights, hence no device but the default one.
+        device = W[network.learned[0]].device if network.learned else None
+        return torch.ones(network.widths[n], dtype=torch.bool, device=device)
     return torch.cat([W[n, m] != 0 for m in sources], dim=1).any(1)
