@@ -105,6 +105,15 @@ def test_times_are_those_of_the_fewest_passes_that_are_as_good(records):
     assert found.text.startswith("BCD, learned codes: 5 s against 9.5 s, a ratio of 1.9")
 
 
+def test_a_trial_on_a_shared_core_does_not_count_for_times(records):
+    quick = [record for record in records if record.way in ("bcd", "admm")]
+    slow = [replace(record, trial=record.trial + 1, seconds=100 * record.seconds) for record in quick]
+    alone, both = (Hashing.of(part) for part in (quick, quick + slow))
+    for way in alone.rows:
+        for bits in alone.lengths:
+            assert both.rows[way].seconds(bits) == alone.rows[way].seconds(bits)
+
+
 def test_one_method_that_is_better_anywhere_fails_above_all_and_is_named(records):
     ways = {record.way for record in records} - {"bcd", "brief", "words"}
     assert judged(records, "every other method", bcd=0.99, **dict.fromkeys(ways, 0.5)).holds is True
