@@ -51,7 +51,9 @@ def test_a_wrong_word_is_named(mistake, words, parts):
         ("a,b,y\n1,2,0\n1,2\n", ["row 2", "3 cells"]),
         ("a,b,y\n", ["no rows"]),
         ("a,b,z\n1,2,0\n", ["no column named 'y'", "a, b, z"]),
-        ("a,b,y\n1,2,0\n1,3,0\n", ["2 classes"]),
+        ("a,b,y\n1,2,0\n1,3,0\n", ["2 classes", "got 1 class: 0"]),
+        ("y\n0\n1\n", ["columns of numbers besides the label 'y'"]),
+        ("a,a,y\n1,2,0\n1,3,1\n", ["different names, got 'a' twice; rename one"]),
     ],
 )
 def test_an_unreadable_table_is_named_with_its_cell(mistake, tmp_path, content, parts):
