@@ -112,7 +112,8 @@ class Scale(nn.Module):
         self.register_buffer("scale", scale.double())
 
     def forward(self, x: Tensor) -> Tensor:
-        return ((self.clip(x) - self.shift) / self.scale).to(x.dtype)
+        scaled: Tensor = (self.clip(x) - self.shift) / self.scale
+        return scaled.to(x.dtype)
 
 
 class ReLUNetwork(nn.Module):
