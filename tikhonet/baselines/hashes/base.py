@@ -67,6 +67,8 @@ def as_rows(X: Any) -> Tensor:
 def as_labels(y: Any) -> NDArray[Any]:
     """y as an array in which no label is missing."""
     labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
+    if labels.ndim == 0:
+        raise ValueError(f"y must hold a label for each row, got {y!r}")
     match labels.dtype.kind:
         case "f":
             missing = ~np.isfinite(labels)
