@@ -1,5 +1,6 @@
 """The README's commands, paths and example are true."""
 
+import json
 import re
 import runpy
 import subprocess
@@ -7,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from tikhonet.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -57,6 +61,14 @@ def test_the_readmes_example_runs(tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "Certificate" in printed
     assert "Status.SCHEDULE_EXHAUSTED" in printed
+
+
+def test_the_shell_reads_the_digits_as_the_example_does(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(blocks("python")[0], {})
+    words = ["evaluate", "digits.tikhonet", "--data", "digits", "--json"]
+    result = CliRunner().invoke(app, words, prog_name="tikhonet")
+    assert json.loads(result.stdout)["error_percent"] < 5
 
 
 @pytest.mark.slow

@@ -25,6 +25,48 @@ def test_labels_that_the_model_does_not_know_count_as_wrong(run, mistake, model,
     assert "none of its labels" in mistake("evaluate", model, "--data", "none.npz", code=1)
 
 
+def test_columns_are_found_by_name_even_where_they_are_called_as_columns_without_one(run, tmp_path):
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    for name, order in (("there.csv", (0, 1, 2)), ("back.csv", (2, 1, 0))):
+        lines = [",".join([*(f"x{k}" for k in order), "y"])]
+        lines += [",".join([*(str(row[k]) for k in order), str(int(row[0] > 0))]) for row in X]
+        (tmp_path / name).write_text("\n".join(lines))
+    run("fit", "--data", "there.csv", "--label", "y", "--hidden", "8", "-o", "m")
+    there, back = (
+        run("evaluate", "m", "--data", f, "--label", "y", "--json").document for f in ("there.csv", "back.csv")
+    )
+    assert there["wrong"] < 10
+    assert back["confusion"] == there["confusion"]
+
+
+@pytest.fixture
+def versions(run, tmp_path):
+    """A model with the classes "1.0", "2" and "beta", and a file that has the first two alone."""
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    names = np.array(["1.0", "2", "beta"])[np.arange(90) % 3]
+    rows = [f"{a},{b},{name}" for (a, b), name in zip(X, names, strict=True)]
+    (tmp_path / "all.csv").write_text("\n".join(["a,b,y", *rows]))
+    (tmp_path / "two.csv").write_text("\n".join(["a,b,y", *(row for row in rows if not row.endswith("beta"))]))
+    words = ["--task", "classification", "--hidden", "5", "--max-iter", 2, "--head", "ridge", "-o", "m"]
+    run("fit", "--data", "all.csv", "--label", "y", *words)
+
+
+@pytest.mark.usefixtures("versions")
+def test_text_classes_meet_labels_that_look_like_numbers(run):
+    document = run("evaluate", "m", "--data", "two.csv", "--label", "y", "--json").document
+    assert document["unknown_labels"] == 0
+    assert [sum(row) for row in document["confusion"]] == [30, 30, 0]
+    assert run("certify", "m", "--data", "two.csv", "--label", "y", "--json").document["passed"]
+
+
+def test_text_labels_do_not_meet_classes_that_are_numbers(mistake, model, tmp_path):
+    data = load("digits", "test")
+    np.savez(tmp_path / "some.npz", X=data.X[:2], y=["7", "cat"])
+    for command in ("evaluate", "certify"):
+        said = mistake(command, model, "--data", "some.npz", code=1)
+        assert "the labels of some.npz must be numbers, got 'cat' in row 2" in said
+
+
 def test_a_file_without_labels_is_refused(mistake, model, tmp_path):
     np.save(tmp_path / "rows.npy", np.ones((3, 64)))
     assert "--label" in mistake("evaluate", model, "--data", "rows.npy")

@@ -114,6 +114,34 @@ def test_whole_numbers_that_repeat_are_classes(run, tmp_path, kinds, rows):
     assert run(*words).document["task"] == "classification"
 
 
+def table_of(labels):
+    return "\n".join(["a,b,y", *(f"{k},{k % 7},{label}" for k, label in enumerate(labels))])
+
+
+def test_targets_with_one_word_are_no_classes(run, mistake, tmp_path):
+    (tmp_path / "rows.csv").write_text(table_of([0.5, 1.5, "unknown", *np.arange(40) / 4]))
+    words = ["fit", "--data", "rows.csv", "--label", "y", "--hidden", "5", "--max-iter", 2, "-o", "m"]
+    said = mistake(*words)
+    assert "--task" in said
+    assert "numbers but for 1 of 43 rows, such as 'unknown' in row 3" in said
+    assert "must be numbers, got 'unknown' in row 3" in mistake(*words, "--task", "regression", code=1)
+
+
+def test_a_regressor_is_not_compared_with_text(run, mistake, tmp_path):
+    (tmp_path / "rows.csv").write_text(table_of(np.arange(40) / 4))
+    (tmp_path / "text.csv").write_text(table_of(["low", "high"]))
+    run("fit", "--data", "rows.csv", "--label", "y", "--hidden", "5", "--max-iter", 2, "-o", "m")
+    said = mistake("evaluate", "m", "--data", "text.csv", "--label", "y", code=1)
+    assert "must be numbers, got 'low' in row 1" in said
+
+
+def test_digits_that_begin_with_a_zero_are_names_of_classes(run, tmp_path):
+    (tmp_path / "rows.csv").write_text(table_of(["07", "7"] * 20))
+    words = ["--label", "y", "--hidden", "5", "--max-iter", 2, "--json", "-o", "m"]
+    assert run("fit", "--data", "rows.csv", *words).document["task"] == "classification"
+    assert BCDClassifier.load(tmp_path / "m").classes_.tolist() == ["07", "7"]
+
+
 def test_planted_data_serve_both_tasks(run):
     small = ["--data", "planted", "--hidden", "20", "--max-iter", 2, "--json"]
     assert run("fit", *small, "-o", "c").document["task"] == "classification"

@@ -35,6 +35,11 @@ FIT = ["fit", "--data", "digits", "--hidden", "10", "--max-iter", 2]
         (["reproduce", "mnits"], ["did you mean 'mnist'?"]),
         (["reproduce", "mnist", "--solvers", "adm"], ["--solvers", "did you mean 'adam'?"]),
         (["reproduce", "mnist", "-o", "no/where"], ["--output", "make it first"]),
+        (["reproduce", "mnist", "--solvers", ""], ["--solvers", "got ''"]),
+        (["reproduce", "mnist", "--solvers", "adam,adam"], ["--solvers", "got adam twice"]),
+        (["reproduce", "mnist", "--trials", "-1"], ["--trials", "seeds from 0 to 4294967295, got -1"]),
+        (["reproduce", "mnist", "--trials", "99999999999999999999"], ["--trials", "got 99999999999999999999"]),
+        (["reproduce", "mnist", "--trials", "0,1,0"], ["--trials", "got 0 twice"]),
         (["bench", "--repeats", 0], ["--repeats"]),
     ],
 )
@@ -51,13 +56,24 @@ def test_a_wrong_word_is_named(mistake, words, parts):
         ("a,b,y\n1,2,0\n1,2\n", ["row 2", "3 cells"]),
         ("a,b,y\n", ["no rows"]),
         ("a,b,z\n1,2,0\n", ["no column named 'y'", "a, b, z"]),
-        ("a,b,y\n1,2,0\n1,3,0\n", ["2 classes"]),
+        ("a,b,y\n1,2,0\n1,3,0\n", ["2 classes", "got 1 class: 0"]),
+        ("y\n0\n1\n", ["columns of numbers besides the label 'y'"]),
+        ("a,a,y\n1,2,0\n1,3,1\n", ["different names, got 'a' twice; rename one"]),
     ],
 )
 def test_an_unreadable_table_is_named_with_its_cell(mistake, tmp_path, content, parts):
     (tmp_path / "rows.csv").write_text(content)
     line = mistake("fit", "--data", "rows.csv", "--label", "y", "-o", "m", code=1)
     assert all(part in line for part in parts), line
+
+
+def test_a_message_names_options_of_the_command_only(mistake, model, monkeypatch):
+    def broken(*_):
+        raise ValueError("shift must fit into float32, got 1e300; measure it in other units")
+
+    monkeypatch.setattr("tikhonet.estimators.BCDClassifier.predict", broken)
+    line = mistake("predict", model, "--data", "digits", code=1)
+    assert line == "tikhonet: shift must fit into float32, got 1e300; measure it in other units\n"
 
 
 @pytest.mark.parametrize("name", ["missing.csv", "damaged.npz", "folder.csv", "rows.xlsx"])

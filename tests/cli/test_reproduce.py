@@ -3,6 +3,7 @@ import pytest
 from tikhonet.report import Report
 
 SOLVERS = "proximal-s,stochastic,adam,pixels"
+SPACED = SOLVERS.replace(",", ", ")
 WORDS = ["reproduce", "mnist", "--quick", "--epochs", 2, "--trials", "0", "--solvers", SOLVERS, "--output", "out"]
 
 
@@ -37,7 +38,7 @@ def test_a_finished_run_is_not_done_again(once, run, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in (folder / "records").iterdir()}
     monkeypatch.chdir(folder.parent)
     monkeypatch.setattr("tikhonet.report.write_report", lambda output, command: Report(output / "report.html", [], []))
-    assert "report.html" in run(*WORDS).out
+    assert "report.html" in run(*(SPACED if word == SOLVERS else word for word in WORDS)).out
     assert {path: path.stat().st_mtime_ns for path in (folder / "records").iterdir()} == before
 
 
@@ -45,6 +46,20 @@ def test_other_settings_in_the_same_folder_are_refused(once, mistake, monkeypatc
     monkeypatch.chdir(once[0].parent)
     words = ["3" if word == 2 else word for word in WORDS]
     assert "choose another output folder" in mistake(*words, code=1)
+
+
+@pytest.mark.parametrize("experiment", ["sparse", "hashing"])
+def test_another_experiment_in_the_same_folder_is_refused_before_it_begins(once, mistake, monkeypatch, experiment):
+    monkeypatch.chdir(once[0].parent)
+    before = sorted((once[0] / "records").iterdir())
+    line = mistake("reproduce", experiment, "--quick", "--trials", 0, "--output", "out", code=1)
+    assert f"out holds trials of mnist, and {experiment} is asked for; choose another folder (--output)" in line
+    assert sorted((once[0] / "records").iterdir()) == before
+
+
+def test_one_pass_of_one_solver_has_a_page(run, tmp_path):
+    run("reproduce", "mnist", "--quick", "--trials", 0, "--solvers", "adam", "--epochs", 1, "--output", "one")
+    assert (tmp_path / "one" / "report.html").is_file()
 
 
 def test_ctrl_c_keeps_finished_trials(run, tmp_path, monkeypatch):

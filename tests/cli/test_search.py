@@ -140,18 +140,21 @@ def test_codes_that_were_saved_are_read_again(tmp_path):
         (["twice.npz", "queries.npy"], 1, ["twice.npz: ids must be new, each once, got 7 again"]),
         (["base.npy", "flat.npy"], 1, ["flat.npy holds no codes", "uint8 matrix"]),
         (["base.npy", "padded.npz"], 1, ["padded.npz holds no codes", "end in zeros after bit 12"]),
+        (["base.npy", "half.npz"], 1, ["half.npz holds no codes", "n_bits must be a whole number, got 16.5"]),
         (["base.npy", "queries.npy", "--k", 51], 2, ["--k", "from 1 to 50", "51"]),
         (["base.npy", "queries.npy", "--k", 0], 2, ["--k", "equal to 1"]),
         (["base.npy", "queries.npy", "--radius", 25], 2, ["--radius", "24", "25"]),
         (["base.npy", "queries.npy", "--radius", 2, "--k", 2], 2, ["--k", "give one"]),
         (["base.npy", "queries.npy", "--index", "flot"], 2, ["--index", "did you mean 'flat'?"]),
         (["base.npy", "queries.npy", "-o", "x.npy"], 2, ["--output", ".npz or .csv"]),
+        (["base.npy", "queries.npy", "-o", "x.txt"], 2, ["--output", "must end in .csv, .npz, .parquet, got x.txt"]),
     ],
 )
 def test_a_mistake_is_one_line(mistake, files, tmp_path, words, code, parts):
     np.save(tmp_path / "wide.npy", np.zeros((2, 4), np.uint8))
     np.save(tmp_path / "nan.npy", np.full((2, 20), np.nan))
     np.savez(tmp_path / "other.npz", X=np.zeros((2, 20)))
+    np.savez(tmp_path / "half.npz", codes=np.zeros((2, 2), np.uint8), n_bits=16.5)
     np.savez(tmp_path / "padded.npz", codes=np.full((2, 2), 255, np.uint8), n_bits=12)
     np.save(tmp_path / "flat.npy", np.uint8(3))
     np.savez(tmp_path / "twice.npz", codes=np.zeros((2, 3), np.uint8), ids=[7, 7])

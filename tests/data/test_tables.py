@@ -96,7 +96,16 @@ def test_csv_without_a_header_loses_no_row(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("labels", "kind"), [("3 4", np.int64), ("3.0 4", np.int64), ("3.5 4", np.float64), ("3 x", np.str_)]
+    ("labels", "kind"),
+    [
+        ("3 4", np.int64),
+        ("3.0 4", np.int64),
+        ("3.5 4", np.float64),
+        ("3 x", np.str_),
+        ("07 7", np.str_),
+        ("0 -1", np.int64),
+        ("00.5 1", np.float64),
+    ],
 )
 def test_csv_labels_are_whole_real_or_text(tmp_path, labels, kind):
     first, second = labels.split()
@@ -129,15 +138,75 @@ def test_csv_numbers_whose_sum_overflows_are_fine(tmp_path):
 
 
 def test_a_wrong_label_is_named_with_the_columns_there_are(tmp_path):
-    path = write(tmp_path, "a,b,b\n1,2,3\n")
-    with pytest.raises(DataError, match="no column named 'c'; its columns are a, b, b"):
+    path = write(tmp_path, "a,b,d\n1,2,3\n")
+    with pytest.raises(DataError, match=r"no column named 'c'; its columns are a, b, d$"):
         read_table(path, "c")
-    with pytest.raises(DataError, match="2 columns named 'b'"):
-        read_table(path, "b")
     with pytest.raises(DataError, match="3 columns, so the label's index cannot be 3"):
         read_table(path, 3)
     with pytest.raises(DataError, match="is the label and must not be empty"):
         read_table(write(tmp_path, "a,b\n1,\n"), "b")
+
+
+@pytest.mark.parametrize("label", [None, "a", "b", 0])
+def test_columns_of_one_name_are_refused(tmp_path, label):
+    with pytest.raises(DataError, match=r"table.csv: columns must have different names, got 'b' twice; rename one"):
+        read_table(write(tmp_path, "a,b,b\n1,2,3\n"), label)
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table([[1.0]] * 3, names=["b", "b", "b"]), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="must have different names, got 'b' 3 times"):
+        read_table(tmp_path / "a.parquet", label)
+
+
+def test_a_table_knows_whether_its_names_were_read(tmp_path):
+    with_names, without = write(tmp_path, "x0,x1\n1,2\n", "a.csv"), write(tmp_path, "1,2\n", "b.csv")
+    assert read_table(with_names).feature_names == read_table(without).feature_names
+    assert [read_table(path).named for path in (with_names, without)] == [True, False]
+    assert [read_table(path, 1).named for path in (with_names, without)] == [True, False]
+    np.save(tmp_path / "c.npy", ROWS)
+    assert not read_table(tmp_path / "c.npy").named
+
+
+def test_names_that_look_like_numbers_are_asked_for_and_never_a_row(tmp_path):
+    path = write(tmp_path, "0,1,label\n5,6,0\n7,8,1\n")
+    with pytest.raises(DataError, match=r"row 1 must have a number as its label .* got 'label'; .* --header"):
+        read_table(path, -1)
+    with pytest.raises(DataError, match=r"no column named 'label'; its columns are x0, x1, x2; .* --header"):
+        read_table(path, "label")
+    with pytest.raises(DataError, match=r"column 'x2' must be a finite number, got 'label'; .* --header"):
+        read_table(path)
+    table = read_table(path, -1, header=True)
+    assert table.y.tolist() == [0, 1]
+    assert table.feature_names == ("0", "1")
+    with pytest.raises(DataError, match=r"begins with 0, 1, 2, .* --header or --no-header"):
+        read_table(write(tmp_path, "0,1,2\n5,6,0\n7,8,1\n"))
+    assert len(read_table(tmp_path / "table.csv", header=False).X) == 3
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "n/a", "N/A", "inf", "null", "<NA>"])
+def test_a_missing_label_is_named_with_its_row(tmp_path, word):
+    for others in ("1.5", "cat"):
+        path = write(tmp_path, f"a,y\n1,{others}\n2,{word}\n3,{others}\n")
+        with pytest.raises(DataError, match=r"row 2 \(line 3\), column 'y' is the label and must not be missing"):
+            read_table(path, "y")
+    np.savez(tmp_path / "a.npz", X=ROWS, y=["cat", word])
+    with pytest.raises(DataError, match="row 2: the labels y must not be missing or infinite"):
+        read_table(tmp_path / "a.npz")
+
+
+def test_words_that_are_classes_of_many_tables_are_not_missing(tmp_path):
+    assert read_table(write(tmp_path, "a,y\n1,NA\n2,none\n"), "y").y.tolist() == ["NA", "none"]
+
+
+def test_a_table_of_labels_alone_is_refused(tmp_path):
+    with pytest.raises(DataError, match="must have columns of numbers besides the label 'y', got none"):
+        read_table(write(tmp_path, "y\n0\n1\n"), "y")
+
+
+def test_labels_stay_as_they_are_written_where_that_is_asked_for(tmp_path):
+    path = write(tmp_path, "a,y\n1,1.0\n2,2\n")
+    assert read_table(path, "y", text_labels=True).y.tolist() == ["1.0", "2"]
 
 
 def test_csv_in_another_encoding_is_refused(tmp_path):

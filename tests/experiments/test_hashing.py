@@ -155,7 +155,7 @@ def test_a_trial_of_other_settings_or_data_is_refused(data, tmp_path):
     run(data, TINY_HASHING, tmp_path, solvers=["adam-8"], trials=(0,))
     with pytest.raises(RecordError, match=r"adam-8-0\.json .* epochs = 2 where 3 is asked for"):
         run(data, TINY_HASHING, tmp_path, solvers=["adam-8"], trials=(0,), epochs=3)
-    with pytest.raises(RecordError, match="data = "):
+    with pytest.raises(RecordError, match="with queries 40, and digits with queries 30 is asked for"):
         run(small_database(queries=30), TINY_HASHING, tmp_path, solvers=["adam-8"], trials=(0,))
 
 

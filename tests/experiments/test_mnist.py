@@ -155,7 +155,9 @@ def test_a_trial_of_other_settings_is_refused_before_anything_is_run(data, tmp_p
 
 def test_a_trial_on_other_images_is_refused(data, tmp_path):
     run(data, TINY, tmp_path, solvers=["pixels"], trials=(0,))
-    with pytest.raises(RecordError, match="data = "):
+    with pytest.raises(
+        RecordError, match="holds trials of digits with train 150, and digits with train 140 is asked for"
+    ):
         run(few_digits(train=140), TINY, tmp_path, solvers=["pixels"], trials=(0,))
 
 

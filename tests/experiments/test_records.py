@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,6 +41,20 @@ def test_a_record_of_another_form_is_refused_by_name(folder, damage, words):
     path.write_text(json.dumps(damage(json.loads(path.read_text()))))
     with pytest.raises(RecordError, match=rf"pixels-0\.json .*{words}"):
         load_records(folder)
+
+
+@pytest.mark.parametrize(
+    ("images", "size", "words"),
+    [
+        (few_digits(), replace(TINY, name="large"), "holds trials of tiny, and large is asked for"),
+        (replace(few_digits(), name="letters"), TINY, "holds trials of digits, and letters is asked for"),
+        (replace(few_digits(), X_test=few_digits().X_test / 2), TINY, "holds trials of digits with sha256 "),
+    ],
+)
+def test_a_folder_of_other_trials_is_refused_before_any_is_done(folder, monkeypatch, images, size, words):
+    monkeypatch.setattr("tikhonet.experiments.runner.do_trial", None)
+    with pytest.raises(RecordError, match=rf"{words}.*; choose another folder \(--output\)"):
+        run(images, size, folder.parent, solvers=["untrained"], trials=(1,))
 
 
 def test_an_empty_folder_is_named(tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from tests.export.models import KINDS, SKIPS, expected_scores, fitted, largest_error, oracle, random_forward, rows
 from tests.strategies import networks, seeds
@@ -87,6 +88,24 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_rows_of_another_width_are_refused():
     with pytest.raises(ValueError, match=r"X must have 5 columns, got shape \(2, 4\)"):
         to_csr(random_forward(SKIPS)).scores(np.zeros((2, 4)))
+
+
+def test_rows_that_are_sparse_or_not_finite_are_refused():
+    made = to_csr(random_forward(SKIPS))
+    with pytest.raises(ValueError, match=r"X must be dense, .* use X.toarray"):
+        made.scores(csr_array(np.zeros((2, 5))))
+    for predict in (made.features, made.scores, made.predict):
+        with pytest.raises(ValueError, match="X must hold finite numbers, got NaN or infinity in row 1"):
+            predict(np.array([[0.0] * 5, [np.nan] * 5]))
+
+
+@pytest.mark.parametrize("head", [True, False])
+def test_no_rows_give_no_scores(head):
+    forward = random_forward(SKIPS, head=head, classes=("a", "b", "c") if head else ())
+    made = to_csr(forward)
+    assert made.features(np.empty((0, 5))).shape == (0, 5)
+    assert made.scores(np.empty((0, 5))).shape == (0, forward.outputs)
+    assert len(made.predict(np.empty((0, 5)))) == 0
 
 
 def test_the_bytes_in_memory_are_counted():

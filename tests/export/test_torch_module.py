@@ -1,5 +1,9 @@
 """The exported module computes what the library computes, and is an ordinary module."""
 
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -205,3 +209,24 @@ def test_the_program_runs_with_torch_alone_for_any_number_of_rows(tmp_path):
     scores = program(torch.from_numpy(rows)).numpy()
     assert scores.dtype == "float32"
     assert models.largest_error(scores, models.oracle(forward, rows)) <= 1e-5
+
+
+def run_program(forward, rows):
+    program = torch.export.load(BytesIO(torch_program(forward))).module()
+    return program(torch.from_numpy(rows.astype(np.float32))).numpy()
+
+
+@pytest.mark.parametrize("mean", [2e3, 1.7e9, 1e300])
+def test_the_program_keeps_a_spread_that_is_small_against_the_mean(mean):
+    forward = models.random_forward(NET)
+    step = mean * 2.0**-20 if mean < 1e38 else 1e299
+    shift, scale = np.full(4, mean) + step / 3, np.full(4, step)
+    forward = replace(forward, shift=shift, scale=scale, low=shift - 5 * scale, high=shift + 5 * scale)
+    rows = np.clip(mean + step * np.arange(-4, 4).reshape(2, 4), -3e38, 3e38).astype(np.float32)
+    assert models.largest_error(run_program(forward, rows), models.oracle(forward, rows)) <= 1e-5
+
+
+def test_weights_too_large_for_the_program_are_refused():
+    forward = models.random_forward(NET)
+    with pytest.raises(ValueError, match="intercept must fit into float32, got 1e\\+300"):
+        torch_program(replace(forward, intercept=np.full(3, 1e300)))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from tests.export.models import (
     KINDS,
@@ -148,6 +149,31 @@ def test_unknown_settings_are_refused(options, reason):
 def test_rows_of_another_shape_are_refused(shape):
     with pytest.raises(ValueError, match="X must have 5 columns, got shape"):
         Predictor(random_forward(SKIPS))(np.zeros(shape))
+
+
+@pytest.mark.parametrize("kernel", ["auto", *KERNELS])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused_by_every_kernel(kernel, value):
+    forward = random_forward(SKIPS, nonzero=0.2)
+    X = rows(forward, 3).astype(float)
+    X[2, 4] = value
+    predict = Predictor(forward, kernel)
+    with pytest.raises(ValueError, match="X must hold finite numbers, got NaN or infinity in row 2"):
+        predict(X)
+    with pytest.raises(ValueError, match="in row 0"):
+        predict.predict(X[2])
+
+
+def test_numbers_whose_squares_overflow_are_fine():
+    forward = random_forward(SKIPS)
+    X = np.full((2, 5), 1e300)
+    assert largest_error(Predictor(forward)(X), oracle(forward, X)) <= 1e-5
+
+
+def test_sparse_rows_are_refused():
+    forward = random_forward(SKIPS)
+    with pytest.raises(ValueError, match=r"X must be dense, .* use X.toarray"):
+        Predictor(forward)(csr_array(rows(forward)))
 
 
 @pytest.fixture

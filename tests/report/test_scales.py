@@ -27,6 +27,13 @@ def test_ticks_are_few_increasing_and_on_the_axis(numbers, log):
     assert all(scale.low * (1 - 1e-9) <= tick <= scale.high * (1 + 1e-9) for tick in ticks)
 
 
+@pytest.mark.parametrize("log", [True, False])
+def test_a_single_value_stands_at_the_start_of_its_axis(log):
+    scale = Scale(1, 1, 50, 400, log=log)
+    assert scale(1) == 50
+    assert scale.ticks()[0] == 1
+
+
 def test_diverged_values_do_not_stretch_the_axis():
     assert Scale.around([1.0, math.nan, math.inf, 2.0], 0, 1).high == pytest.approx(2.08)
 

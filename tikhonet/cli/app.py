@@ -21,6 +21,10 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Failure("interrupted; no output was written", exit_code=130) from None
+        except ValueError as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            options = [name for parameter in command.params for name in parameter.opts] if command else []
+            raise explain(error, options) from error
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         try:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tikhonet.certificates import Check
-from tikhonet.cli.inputs import Source, labels
+from tikhonet.cli.inputs import Source
 from tikhonet.cli.lifted import relative_stationarity
 from tikhonet.cli.models import SavedModel, open_model, sha256
 from tikhonet.cli.options import DataHome, Header, Json, Label, Model, OptionalData, Split
@@ -92,9 +92,9 @@ def check_stationary(saved: SavedModel, source: Source, tolerance: float | None)
         reason = "it has no targets" if saved.task is None else "a model file does not keep the codes of its rows"
         reason = f"its {lost[0]} was an object, which a model file does not keep" if lost else reason
         return Check(claim, False if tolerance is not None else None, f"cannot be measured: {reason}")
-    rows = source.read("train", saved.task, saved.image_shape)
-    y: Any = labels(rows, source, saved.outputs)
-    here, start = relative_stationarity(saved.estimator, saved.columns(rows, source), y)
+    rows = source.read("train", saved.task, saved.image_shape, saved.text_classes)
+    y, X = saved.labels(rows, source), saved.columns(rows, source)
+    here, start = relative_stationarity(saved.estimator, X, y)
     share = here.total / max(1.0, start.total)
     parts = ", ".join(f"{block} {value:.3g}" for block, value in here.residual.items())
     figure = f"projected gradient {here.total:.3g} ({parts}), {share:.3g} of a random start's {start.total:.3g}"

@@ -54,7 +54,7 @@ def read_codes(path: Path) -> CodeFile:
     try:
         if matrix.dtype == np.uint8:
             check_codes(matrix)
-            codes, bits = matrix, int(held.get("n_bits", 8 * matrix.shape[1]))
+            codes, bits = matrix, whole(held.get("n_bits", np.array(8 * matrix.shape[1])))
         else:
             codes, bits = pack(matrix), matrix.shape[1]
         check_codes(codes, bits)
@@ -67,6 +67,12 @@ def read_codes(path: Path) -> CodeFile:
             f"{names.shape}"
         )
     return CodeFile(path, codes, bits, held.get("ids"), names)
+
+
+def whole(n_bits: NDArray[Any]) -> int:
+    if n_bits.ndim or n_bits.dtype.kind not in "iu":
+        raise ValueError(f"n_bits must be a whole number, got {n_bits.tolist()!r}; save it as one")
+    return int(n_bits)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

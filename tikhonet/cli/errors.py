@@ -6,7 +6,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -36,8 +36,8 @@ class Failure(typer.TyperException):
         self.exit_code = exit_code
 
 
-def explain(error: Exception) -> typer.TyperException:
-    """The same as a message for the user."""
+def explain(error: Exception, options: Collection[str] = ()) -> typer.TyperException:
+    """The same as a message for the user; parameters become the `options` of the command where it has them."""
     match error:
         case typer.TyperException():
             return error
@@ -49,13 +49,21 @@ def explain(error: Exception) -> typer.TyperException:
             cause = error.strerror or str(error)
             remedy = "" if ";" in cause else "; correct that, and run it again"
             return Failure(f"{error.filename or 'a file'}: {cause}{remedy}")
-        case ValueError() if found := re.match(r"(?:The ')?(\w+)(?:' parameter of \w+)? must ", str(error)):
-            option = OPTIONS.get(found[1], f"--{found[1].replace('_', '-')}")
-            return Failure(f"{option} must {str(error)[found.end() :]}", exit_code=2)
+        case ValueError() if named := as_option(str(error), options):
+            return Failure(named, exit_code=2)
         case ValueError() if re.search(r"\b(must|needs)\b", str(error)):
             return Failure(str(error))  # in the words of this library, whose messages say what to do
     first = next(iter(str(error).splitlines()), "")
     return Failure(f"unexpected {type(error).__name__}: {first}; set {DEBUG}=1 to see where, and please report it")
+
+
+def as_option(message: str, options: Collection[str]) -> str:
+    """The message with the option in place of its parameter; nothing where it begins with none of these options."""
+    found = re.match(r"(?:The ')?(\w+)(?:' parameter of \w+)? must ", message)
+    if not found:
+        return ""
+    option = OPTIONS.get(found[1], f"--{found[1].replace('_', '-')}")
+    return f"{option} must {message[found.end() :]}" if option in (*options, OPTIONS["y"]) else ""
 
 
 def tell(error: typer.TyperException, file: TextIO | None = None) -> None:

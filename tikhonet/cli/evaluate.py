@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from tikhonet.cli.errors import Failure
-from tikhonet.cli.inputs import Source, labels
+from tikhonet.cli.inputs import Source
 from tikhonet.cli.measures import class_measures, headline, number_measures
 from tikhonet.cli.models import open_model
 from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Model, Split
@@ -38,14 +38,11 @@ def evaluate(
     saved = open_model(model)
     task = saved.need_task("be evaluated")
     source = Source(data, split, label, header, data_home)
-    rows = source.read("test", task, saved.image_shape)
-    y = labels(rows, source, saved.outputs)
-    X = saved.columns(rows, source)
+    rows = source.read("test", task, saved.image_shape, saved.text_classes)
+    y, X = saved.labels(rows, source), saved.columns(rows, source)
     title = source.title("test")
     document: dict[str, Any] = {"model": model, "data": title, "task": task}
     if task == "regression":
-        if y.dtype.kind == "U":
-            raise Failure(f"{source.data} has text as labels, and {model} predicts numbers; name another --label")
         measures = number_measures(y, by_chunks(saved.estimator.predict, X, "predicting"))
         show(document | measures, as_json, facts(data=title, result=headline(measures)))
         return

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tikhonet.cli import fit_options as options
 from tikhonet.cli.errors import Failure
 from tikhonet.cli.fit_options import numbers
-from tikhonet.cli.inputs import Source, has_names, labels
+from tikhonet.cli.inputs import Source, as_numbers, is_number, labels
 from tikhonet.cli.interruption import stoppable
 from tikhonet.cli.measures import headline, measure
 from tikhonet.cli.names import check_name
@@ -105,10 +105,12 @@ def fit(
     rows = source.read("train", task)
     y = labels(rows, source, 1 if task == "classification" else None)
     task = task or infer_task(y, source)
+    if task == "regression":
+        y = as_numbers(y, source)
     estimator = build(task, parameters, {"head": head, "class_weight": class_weight, "n_bits": bits, "codes": codes})
     seconds, advice = train(estimator, rows.X, y)
     measures = estimator.report_.to_dict() if task == "hash" else measure(estimator, rows.X, y)
-    if has_names(rows):
+    if rows.named:
         estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     save_or_rescue(estimator.save, output)
     status: Status = estimator.status_
@@ -161,6 +163,13 @@ def infer_task(y: NDArray[Any], source: Source) -> str:
             param_hint="--task",
         )
     kinds = len(np.unique(y))
+    others = [row for row, text in enumerate(y) if not is_number(text)] if y.dtype.kind == "U" else []
+    if 0 < len(others) < len(y) / 2:
+        raise typer.BadParameter(
+            f"must be given: the labels of {source.data} are numbers but for {len(others)} of {len(y)} rows, such as "
+            f"{str(y[others[0]])!r} in row {others[0] + 1}; correct these, or use --task classification",
+            param_hint="--task",
+        )
     if y.dtype.kind in "iu" and kinds > max(20, len(y) // 10):
         raise typer.BadParameter(
             f"must be given: the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows; "

@@ -50,10 +50,16 @@ def hash_rows(
     saved = open_model(model)
     if saved.task != "hash":
         raise Failure(f"{model} holds a {saved.kind}, which makes no codes; train with tikhonet fit --task hash")
+    n_bits = int(saved.estimator.n_bits)
+    if output is not None and output.suffix.lower() == ".npy" and n_bits % 8:
+        raise typer.BadParameter(
+            f"must end in .npz for codes of {n_bits} bits, got {output}; a .npy is read as codes of whole bytes",
+            param_hint="--output",
+        )
     source = Source(data, split, label, header, data_home)
     table = source.read("test", shape=saved.image_shape)
     X = saved.columns(table, source)
-    codes, n_bits = by_chunks(saved.estimator.transform, X, "hashing"), int(saved.estimator.n_bits)
+    codes = by_chunks(saved.estimator.transform, X, "hashing")
     found, title = code_report(codes, n_bits), source.title("test")
     document = {"model": model, "data": title, "rows": len(X), "output": output, "report": found.to_dict()}
     if output is None:

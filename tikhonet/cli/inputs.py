@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from numpy.typing import NDArray
 
@@ -16,7 +17,7 @@ from tikhonet.cli.progress import bar
 from tikhonet.data import COLLECTIONS, NAMES, Dataset, Table, find_home, load, planted, read_folder, read_table
 from tikhonet.data.folder import Shape
 from tikhonet.data.obtain import places
-from tikhonet.data.table import default_names
+from tikhonet.data.table import default_names, whole_if_possible
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,11 @@ class Source:
     def title(self, split: str) -> str:
         return f"{self.name}, {self.split or split}" if self.name else self.data
 
-    def read(self, split: str, task: str | None = None, shape: Shape | None = None) -> Table:
-        """The rows; of a data set those of its `split`, if no other was asked for; images in that shape."""
+    def read(self, split: str, task: str | None = None, shape: Shape | None = None, text_labels: bool = False) -> Table:
+        """The rows; of a data set those of its `split`, if no other was asked for; images in that shape.
+
+        With `text_labels` those of a .csv stay as they are written.
+        """
         path = Path(self.data).expanduser()
         folder = not self.name and path.is_dir()
         if self.image_size is not None and not folder:
@@ -59,7 +63,7 @@ class Source:
             )
         with bar(f"reading {path.name}"):
             if not folder:
-                return read_table(path, column(self.label), self.header)
+                return read_table(path, column(self.label), self.header, text_labels)
             table = read_folder(path, self.image_size, shape=shape)
         if self.label is not None:
             raise typer.BadParameter("is for files; images have the names of their folders", param_hint="--label")
@@ -106,13 +110,29 @@ def labels(table: Table, source: Source, each: int | None) -> NDArray[Any]:
     return table.y
 
 
-def has_names(table: Table) -> bool:
-    return list(table.feature_names) != default_names(len(table.feature_names))
+def as_numbers(y: NDArray[Any], source: Source) -> NDArray[Any]:
+    """Labels as numbers; text that is none is named with its row."""
+    if y.dtype.kind != "U":
+        return y
+    for row, label in enumerate(y.reshape(len(y), -1), start=1):
+        if wrong := [text for text in label if not is_number(text)]:
+            raise Failure(
+                f"the labels of {source.data} must be numbers, got {str(wrong[0])!r} in row {row}; "
+                "correct it, remove the row, or name another --label"
+            )
+    return whole_if_possible(y.astype(float))
+
+
+def is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
 
 
 def aligned(table: Table, names: list[str], width: int, source: Source) -> NDArray[Any]:
     """The columns that a model takes: by their names where both sides have some, else all of them in order."""
-    if names and has_names(table):
+    if names and table.named:
         missing = [name for name in names if name not in table.feature_names]
         if missing:
             raise Failure(

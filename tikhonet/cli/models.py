@@ -9,7 +9,7 @@ from typing import Any
 
 from tikhonet import storage
 from tikhonet.cli.errors import Failure
-from tikhonet.cli.inputs import Source, aligned
+from tikhonet.cli.inputs import Source, aligned, as_numbers, labels
 from tikhonet.data import Table
 from tikhonet.data.folder import Shape, shape_of
 
@@ -45,6 +45,15 @@ class SavedModel:
     def image_shape(self) -> Shape | None:
         """That of the images that it takes, if it can take any."""
         return shape_of(self.names, self.width)
+
+    @property
+    def text_classes(self) -> bool:
+        return self.task == "classification" and all(isinstance(label, str) for label in self.estimator.classes_)
+
+    def labels(self, table: Table, source: Source) -> Any:
+        """Those of a table that was read with `text_labels=self.text_classes`, as text where the classes are text."""
+        y = labels(table, source, self.outputs)
+        return y.astype(str) if self.text_classes else as_numbers(y, source)
 
     def columns(self, table: Table, source: Source) -> Any:
         return aligned(table, self.names, self.width, source)

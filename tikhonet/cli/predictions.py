@@ -25,8 +25,9 @@ def check_kind(path: Path, arrays: int) -> None:
     check_output(path)
     kind = path.suffix.lower()
     if kind not in KINDS:
+        allowed = [known for known in KINDS if arrays == 1 or known != ".npy"]
         raise typer.BadParameter(
-            f"must end in {', '.join(KINDS)}, got {path}{nearest(kind, KINDS)}", param_hint="--output"
+            f"must end in {', '.join(allowed)}, got {path}{nearest(kind, allowed)}", param_hint="--output"
         )
     if kind == ".npy" and arrays > 1:
         raise typer.BadParameter("a .npy holds one array only; use .npz or .csv for more", param_hint="--output")

@@ -81,13 +81,14 @@ def reproduce(
     check_name(name, SETS[experiment], "--data")
     folder = output or Path(f"{experiment}-{size.name}")
     check_folder(folder)
-    seeds = numbers("--trials", trials, int)
-    chosen = solvers.split(",") if solvers else None
+    seeds = parse_seeds(trials)
+    chosen = None if solvers is None else [name.strip() for name in solvers.split(",")]
     known = chosen_experiment.methods(size, Network.paper(4))
     if experiment == "hashing":
         known |= {method.way: method for method in known.values()}
     for solver in chosen or ():
         check_name(solver, known, "--solvers")
+    check_distinct(chosen or (), "--solvers")
     images = read_database(name, reader(data_home)) if experiment == "hashing" else read_images(name, data_home)
     with bar(f"reproducing {experiment}", 1.0, forecast=True) as shown:
 
@@ -123,6 +124,22 @@ def reproduce(
     }
     human = facts(page=report.page.resolve(), figures=report.page.parent / "figures", trials=len(records))
     show(document, as_json, table(("solver", HEADINGS[kind.SCORE], "training seconds"), rows), human)
+
+
+def parse_seeds(text: str) -> list[int]:
+    seeds = [int(seed) for seed in numbers("--trials", text, int)]
+    wrong = [seed for seed in seeds if not 0 <= seed < 2**32]
+    if wrong:
+        raise typer.BadParameter(f"must be seeds from 0 to {2**32 - 1}, got {wrong[0]}", param_hint="--trials")
+    check_distinct(seeds, "--trials")
+    return seeds
+
+
+def check_distinct(given: Sequence[object], option: str) -> None:
+    """What is given twice would be done once and counted twice."""
+    for place, value in enumerate(given):
+        if value in given[:place]:
+            raise typer.BadParameter(f"must be different ones, got {value} twice; leave one out", param_hint=option)
 
 
 def check_folder(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from array import array
 from collections.abc import Iterator
 from itertools import chain
@@ -14,36 +15,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.data.errors import DataError
-from tikhonet.data.table import Label, Table, default_names, locate, whole_if_possible
+from tikhonet.data.table import Label, Table, check_names, default_names, is_missing, locate, whole_if_possible
 
 Line = tuple[int, list[str]]
 """The number of a line in its file, and the line's cells."""
+HINT = "; if its first row holds names, use --header (header=True)"
 
 
-def read_csv(path: Path, label: Label, header: bool | None) -> Table:
-    """Numbers in all columns but that of the label; `header=None` takes a first row without any number for one."""
+def read_csv(path: Path, label: Label, header: bool | None, text_labels: bool = False) -> Table:
+    """Numbers in all columns but that of the label; `header=None` takes a first row without any number for one.
+
+    A first row of numbers and text may be names (0, 1, 2, label) or a row with text as its label. It is taken for a
+    row only where another row has such text as well: neither a row nor the names may be lost without a word.
+    """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             first = file.readline()
             file.seek(0)
             delimiter = next((mark for mark in ",;\t" if mark in first), ",")
             reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
-            return _parse(path, ((reader.line_num, cells) for cells in reader if cells), label, header)
+            return _parse(path, ((reader.line_num, cells) for cells in reader if cells), label, header, text_labels)
     except UnicodeDecodeError:
         raise DataError(f"{path} must be text in UTF-8, got other bytes; save it as CSV in UTF-8") from None
     except csv.Error as error:
         raise DataError(f"{path} is not valid CSV: {error}; correct it there") from None
 
 
-def _parse(path: Path, lines: Iterator[Line], label: Label, header: bool | None) -> Table:
+def _parse(path: Path, lines: Iterator[Line], label: Label, header: bool | None, text_labels: bool) -> Table:
     first = next(lines, None)
     if first is None:
         raise DataError(f"{path} is empty; it must hold rows of numbers")
-    cells = first[1]
+    cells, guessed = first[1], header is None
     if header is None:
-        header = not any(map(_is_number, cells))
+        header = _is_header(cells, path)
+    hint = HINT if guessed and not header else ""
     names = [cell.strip() for cell in cells] if header else default_names(len(cells))
-    place = locate(label, names, path)
+    check_names(names, path)
+    place = locate(label, names, path, hint)
     numbers, labels = array("d"), []
     row = 0
     for row, (line, cells) in enumerate(lines if header else chain([first], lines), start=1):
@@ -53,17 +61,37 @@ def _parse(path: Path, lines: Iterator[Line], label: Label, header: bool | None)
         if place is not None:
             labels.append(_label(cells[place], where, names[place]))
             cells[place] = "0"
-        numbers.extend(_numbers(cells, where, names))
+        numbers.extend(_numbers(cells, where, names, hint if row == 1 else ""))
     if row == 0:
         raise DataError(f"{path} holds a header but no rows")
+    if hint:
+        _check_first(labels, path)
     X = np.array(numbers).reshape(row, len(names))
     if place is None:
-        return Table(X, None, tuple(names))
+        return Table(X, None, tuple(names), named=header)
     features = tuple(name for k, name in enumerate(names) if k != place)
-    return Table(np.delete(X, place, 1), _typed(labels), features, names[place])
+    y = np.array(labels) if text_labels else _typed(labels)
+    return Table(np.delete(X, place, 1), y, features, names[place], named=header)
 
 
-def _numbers(cells: list[str], where: str, names: list[str]) -> list[float]:
+def _is_header(cells: list[str], path: Path) -> bool:
+    if len(cells) > 2 and cells == [str(k) for k in range(len(cells))]:  # the names that pandas gives to columns
+        raise DataError(
+            f"{path} begins with 0, 1, 2, ..., which may be names or a row of numbers; say which of them with --header "
+            "or --no-header (header=True or False)"
+        )
+    return not any(map(_is_number, cells))
+
+
+def _check_first(labels: list[str], path: Path) -> None:
+    """Raise where the label of the first row may as well be its column's name."""
+    if len(labels) > 1 and not _is_number(labels[0]) and all(map(_is_number, labels[1:])):
+        raise DataError(
+            f"{path}, row 1 must have a number as its label like all other rows, got {labels[0]!r}; correct it{HINT}"
+        )
+
+
+def _numbers(cells: list[str], where: str, names: list[str], hint: str) -> list[float]:
     try:
         values = list(map(float, cells))
     except ValueError:
@@ -75,7 +103,7 @@ def _numbers(cells: list[str], where: str, names: list[str]) -> list[float]:
                 got = repr(cell) if cell.strip() else "an empty cell"
                 raise DataError(
                     f"{where}, column {name!r} must be a finite number, got {got}; "
-                    "correct it, remove the row, or name the column as the label if it is one"
+                    f"correct it, remove the row, or name the column as the label if it is one{hint}"
                 )
     return values
 
@@ -89,15 +117,23 @@ def _is_number(cell: str) -> bool:
 
 
 def _label(cell: str, where: str, name: str) -> str:
-    if not cell.strip():
+    label = cell.strip()
+    if not label:
         raise DataError(f"{where}, column {name!r} is the label and must not be empty; fill it in or remove the row")
-    return cell.strip()
+    if is_missing(label):
+        raise DataError(
+            f"{where}, column {name!r} is the label and must not be missing or infinite, got {label!r}; "
+            "fill it in or remove the row"
+        )
+    return label
 
 
 def _typed(labels: list[str]) -> NDArray[Any]:
-    """Whole or real numbers if all labels are finite ones, else text."""
-    try:
-        values = np.array(list(map(float, labels)))
-    except ValueError:
-        return np.array(labels)
-    return whole_if_possible(values) if np.isfinite(values).all() else np.array(labels)
+    """Whole or real numbers if all labels are, else text; digits that begin with a zero ("07") are names, so text."""
+    if all(map(_is_number, labels)) and not _are_names(labels):
+        return whole_if_possible(np.array(list(map(float, labels))))
+    return np.array(labels)
+
+
+def _are_names(labels: list[str]) -> bool:
+    return all(map(str.isdecimal, labels)) and any(re.match(r"0\d", label) for label in labels)

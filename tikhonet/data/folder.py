@@ -46,7 +46,7 @@ def read_folder(folder: StrPath, size: int | None = None, *, shape: Shape | None
     X = np.stack([pixels(file, shape).ravel() for file in files])
     y = labels([place[0] for place in places]) if places[0] else None
     names = tuple(file.relative_to(folder).as_posix() for file in files)
-    return Table(X, y, pixel_names(shape), "folder" if places[0] else None, names)
+    return Table(X, y, pixel_names(shape), "folder" if places[0] else None, names, named=not is_square(shape))
 
 
 def list_images(folder: Path) -> list[Path]:
@@ -71,9 +71,13 @@ def list_images(folder: Path) -> list[Path]:
 
 def pixel_names(shape: Shape) -> tuple[str, ...]:
     """Those of a table without names for squares, whose number of pixels tells their shape; else by place."""
-    if shape[-1] == shape[-2]:
+    if is_square(shape):
         return tuple(default_names(math.prod(shape)))
     return tuple(PIXEL + " ".join(map(str, place)) for place in np.ndindex(shape))
+
+
+def is_square(shape: Shape) -> bool:
+    return shape[-1] == shape[-2]
 
 
 def choose_shape(shapes: dict[Path, Shape], folder: Path, size: int | None) -> Shape:

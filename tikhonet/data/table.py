@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +15,16 @@ from numpy.typing import NDArray
 from tikhonet.data.errors import DataError
 
 Label = str | int | None
+MISSING = ("n/a", "#n/a", "<na>", "null")
+"""Words for a missing label, besides "nan". "NA" and "none" are not among them: they are classes of many tables."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """Finite real rows X (float32 or float64), labels y (integers, real numbers or text) or None, and names.
 
-    y has one label a row; from .npz it may have a row of them.
+    y has one label a row; from .npz it may have a row of them. `named` tells whether the columns have names of their
+    own: those of a file may well be x0, x1, ..., as columns without any are called.
     """
 
     X: NDArray[Any]
@@ -27,22 +32,36 @@ class Table:
     feature_names: tuple[str, ...]
     label_name: str | None = None
     row_names: tuple[str, ...] = ()
+    named: bool = False
 
 
 def default_names(count: int) -> list[str]:
     return [f"x{k}" for k in range(count)]
 
 
-def locate(label: Label, names: Sequence[str], path: Path) -> int | None:
-    """The place of the label column; a negative index counts from the end."""
+def check_names(names: Sequence[str], path: Path) -> None:
+    """Columns are found by their names, so no two may have the same."""
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        times = "twice" if count == 2 else f"{count} times"
+        raise DataError(f"{path}: columns must have different names, got {name!r} {times}; rename one")
+
+
+def locate(label: Label, names: Sequence[str], path: Path, hint: str = "") -> int | None:
+    """The place of the label column; a negative index counts from the end. `hint` ends the message of a wrong name."""
     if label is None:
         return None
+    place = _place(label, names, path, hint)
+    if len(names) == 1:
+        raise DataError(f"{path} must have columns of numbers besides the label {names[place]!r}, got none; add some")
+    return place
+
+
+def _place(label: str | int, names: Sequence[str], path: Path, hint: str) -> int:
     if isinstance(label, str):
-        places = [place for place, name in enumerate(names) if name == label]
-        if len(places) != 1:
-            found = "no column" if not places else f"{len(places)} columns"
-            raise DataError(f"{path} has {found} named {label!r}; its columns are {_listed(names)}")
-        return places[0]
+        if label not in names:
+            raise DataError(f"{path} has no column named {label!r}; its columns are {_listed(names)}{hint}")
+        return list(names).index(label)
     if not -len(names) <= label < len(names):
         raise DataError(f"{path} has {len(names)} columns, so the label's index cannot be {label}")
     return label % len(names)
@@ -78,6 +97,14 @@ def check_finite(rows: NDArray[Any], path: Path, names: Sequence[str]) -> None:
             f"{path}, row {row + 1}, column {names[column]!r} must be a finite number, got {rows[row, column]}; "
             "fill it in or remove the row"
         )
+
+
+def is_missing(label: str) -> bool:
+    """Whether it stands for a label that is not there, or is infinite."""
+    try:
+        return not math.isfinite(float(label))
+    except ValueError:
+        return label.lower() in MISSING
 
 
 def whole_if_possible(values: NDArray[Any]) -> NDArray[Any]:

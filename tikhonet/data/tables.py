@@ -15,26 +15,37 @@ from tikhonet.data.csv_table import read_csv
 from tikhonet.data.errors import DataError
 from tikhonet.data.formats import UNREADABLE, parse_idx, unpack
 from tikhonet.data.home import StrPath
-from tikhonet.data.table import Label, Table, as_real, check_finite, from_matrix, locate, whole_if_possible
+from tikhonet.data.table import (
+    Label,
+    Table,
+    as_real,
+    check_finite,
+    check_names,
+    from_matrix,
+    is_missing,
+    locate,
+    whole_if_possible,
+)
 
 KINDS = ".npy, .npz, .csv, .parquet or IDX (idx in its name, raw or .gz)"
 MALFORMED = (*UNREADABLE, ValueError, MemoryError, RuntimeError, TokenError, zipfile.BadZipFile)
 """What the parsers of numpy and zipfile raise on damaged files, found by damaging some."""
 
 
-def read_table(path: StrPath, label: Label = None, header: bool | None = None) -> Table:
+def read_table(path: StrPath, label: Label = None, header: bool | None = None, text_labels: bool = False) -> Table:
     """X, y and the names of the columns.
 
-    label   the column of the labels by name or index, in .npz the name of their array; None leaves y out, but for
-            .npz, which then takes its array `y`, and for IDX images, which take the IDX labels of the same name
-    header  of .csv: whether the first row holds names; None takes it for one if it holds no number
+    label        the column of the labels by name or index, in .npz the name of their array; None leaves y out, but for
+                 .npz, which then takes its array `y`, and for IDX images, which take the IDX labels of the same name
+    header       of .csv: whether the first row holds names; None takes it for such if it holds no number
+    text_labels  of .csv: leave labels as they are written, where otherwise they become numbers if all of them are such
     """
     path = Path(path).expanduser()
     if not path.is_file():
         state = "is a folder; use read_folder for images, or" if path.is_dir() else "does not exist;"
         raise DataError(f"{path} {state} name a file: {KINDS}")
     try:
-        return _read(path, label, header)
+        return _read(path, label, header, text_labels)
     except DataError:
         raise
     except MALFORMED as error:
@@ -42,10 +53,10 @@ def read_table(path: StrPath, label: Label = None, header: bool | None = None) -
         raise DataError(f"{path} cannot be read: {reason}; use another copy or another format") from None
 
 
-def _read(path: Path, label: Label, header: bool | None) -> Table:
+def _read(path: Path, label: Label, header: bool | None, text_labels: bool) -> Table:
     match path.suffix.lower():
         case ".csv":
-            return read_csv(path, label, header)
+            return read_csv(path, label, header, text_labels)
         case ".npy" | ".npz":
             return _read_numpy(path, label)
         case ".parquet":
@@ -103,6 +114,7 @@ def _read_parquet(path: Path, label: Label) -> Table:
     except pyarrow.ArrowException as error:
         raise ValueError(error) from None
     names = list(columns.column_names)
+    check_names(names, path)
     place = locate(label, names, path)
     features = [k for k in range(len(names)) if k != place]
     if not features or columns.num_rows == 0:
@@ -120,14 +132,20 @@ def _read_parquet(path: Path, label: Label) -> Table:
     others = tuple(names[k] for k in features)
     check_finite(X, path, others)
     if place is None:
-        return Table(X, None, others)
+        return Table(X, None, others, named=True)
     labels = np.array(columns.column(place).to_pylist())
-    return Table(X, _checked_labels(labels, path, names[place]), others, names[place])
+    return Table(X, _checked_labels(labels, path, names[place]), others, names[place], named=True)
 
 
 def _checked_labels(labels: NDArray[Any], path: Path, name: str) -> NDArray[Any]:
     """Labels as whole numbers, real numbers or text, none missing."""
     if labels.dtype.kind == "U":
+        missing = [row for row, label in enumerate(labels.reshape(len(labels), -1)) if any(map(is_missing, label))]
+        if missing:
+            raise DataError(
+                f"{path}, row {missing[0] + 1}: the labels {name} must not be missing or infinite, got "
+                f"{labels[missing[0]]}; fill it in or remove the row"
+            )
         return labels
     if labels.dtype.kind not in "buif":
         raise DataError(f"{path}: the labels {name} must be numbers or text, none missing, got dtype {labels.dtype}")

@@ -148,7 +148,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if len(present) < 2 and not partial:
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
-                f"{self.classes_[present[0]]!r}"
+                f"{self.classes_[present].tolist()[0]!r}"
             )
         return rows
 

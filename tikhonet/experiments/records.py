@@ -181,6 +181,28 @@ def experiment_of(folder: str | os.PathLike[str]) -> str:
     return str(parse_json(path).get("experiment"))
 
 
+def check_records(folder: Path, asked: Mapping[str, Any]) -> None:
+    """Raise unless all records of a folder are of this experiment, size and data; a page shows them together."""
+    for path in sorted(folder.glob("*.json")):
+        content = parse_json(path)
+        for name, value in asked.items():
+            if content.get(name) != value:
+                held, wanted = _told_apart(content.get(name), value)
+                raise RecordError(
+                    f"{folder.parent} holds trials of {held}, and {wanted} is asked for; "
+                    "choose another folder (--output)"
+                )
+
+
+def _told_apart(held: Any, asked: Any) -> tuple[str, str]:
+    """Two experiments, sizes or descriptions of data as words; of descriptions what differs."""
+    if not (isinstance(held, dict) and isinstance(asked, dict)):
+        return str(held), str(asked)
+    key = next(key for key in (*asked, *held) if asked.get(key) != held.get(key))
+    start = "" if key == "name" else f"{asked.get('name')} with {key} "
+    return f"{start}{held.get(key)}", f"{start}{asked.get(key)}"
+
+
 def record_files(folder: str | os.PathLike[str]) -> list[Path]:
     paths = sorted(Path(folder).glob("*.json"))
     if not paths:

@@ -19,6 +19,7 @@ from tikhonet.experiments.records import (
     Record,
     RecordError,
     Trial,
+    check_records,
     finite,
     hardware,
     parse_record,
@@ -103,6 +104,7 @@ def run_queue(
 
     Processes may share a folder: each looks again before every trial whether it has been done.
     """
+    check_records(folder, {"experiment": identity[0], "size": identity[1], "data": description})
     queue = [(trial, method) for trial in trials for method in methods]
     found = [finished(folder, method, trial, identity, description, kind) for trial, method in queue]
     done = {record.name: record for record in found if record}

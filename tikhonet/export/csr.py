@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from tikhonet.export.forward import Floats, Forward, Label, check
+from tikhonet.export.forward import Floats, Forward, Label, as_inputs, check
 from tikhonet.network import BIAS, Edge, Network
 from tikhonet.storage import (
     ModelFormatError,
@@ -50,10 +50,11 @@ class CSRModel:
 
     def features(self, X: Any) -> Floats:
         """The last hidden layer, samples x width, in the type of the weights."""
-        x = np.atleast_2d(np.asarray(X, np.float64))
-        if x.ndim != 2 or x.shape[1] != self.network.widths[0]:
-            raise ValueError(f"X must have {self.network.widths[0]} columns, got shape {np.shape(X)}")
-        return self._layers(x[0] if len(x) == 1 else x)[self.network.depth].T.reshape(len(x), -1)
+        return self._features(np.atleast_2d(as_inputs(X, self.network.widths[0])))
+
+    def _features(self, x: Floats) -> Floats:
+        last = self._layers(x[0] if len(x) == 1 else x)[self.network.depth]
+        return last.T.reshape(len(x), self.network.widths[-1])
 
     def _layers(self, x: Floats) -> dict[int, Floats]:
         """All layers, a column for each row of x; for a single row vectors, which SciPy multiplies faster."""
@@ -87,7 +88,11 @@ class CSRModel:
 
     def scores(self, X: Any) -> Floats:
         """One row for each row of X: scores of the classes, outputs, or features."""
-        features = self.features(X)
+        return self.kernel(np.atleast_2d(as_inputs(X, self.network.widths[0])))
+
+    def kernel(self, x: Floats) -> Floats:
+        """`scores` of a float64 matrix that was checked before."""
+        features = self._features(x)
         if self.coef is None or self.intercept is None:
             return features
         scores: Floats = (self.coef @ features.T).T + self.intercept

@@ -9,11 +9,13 @@ Estimators give it by `to_forward()`. Without `coef` the scores are the features
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from tikhonet.network import BIAS, Edge, Network, Weights
 
@@ -84,6 +86,20 @@ class Forward:
 def check(name: str, values: Floats, shape: tuple[int, ...]) -> None:
     if values.shape != shape or not np.isfinite(values).all():
         raise ValueError(f"{name} must hold finite numbers of shape {shape}, got shape {values.shape} or NaN, infinity")
+
+
+def as_inputs(X: Any, inputs: int) -> Floats:
+    """X in float64, a row or a matrix of finite rows with so many columns."""
+    if not isinstance(X, np.ndarray) and issparse(X):  # the first test alone spares an array a microsecond
+        raise ValueError(f"X must be dense, got a sparse matrix of shape {X.shape}; use X.toarray()")
+    x: Floats = np.asarray(X, np.float64)
+    if x.ndim not in (1, 2) or x.shape[-1] != inputs:
+        raise ValueError(f"X must have {inputs} columns, got shape {x.shape}")
+    # Kernels would differ on NaN. One product tells, in less than a microsecond a row, unless squares overflow.
+    if not math.isfinite(np.vdot(x, x)) and not np.isfinite(x).all():
+        row = int(np.argmin(np.isfinite(np.atleast_2d(x)).all(1)))
+        raise ValueError(f"X must hold finite numbers, got NaN or infinity in row {row}; replace them first")
+    return x
 
 
 def single(name: str, values: Floats) -> NDArray[np.float32]:

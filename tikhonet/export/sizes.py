@@ -31,6 +31,7 @@ def sizes(forward: Forward) -> list[Size]:
     layers = 4 * (sum(network.widths) + forward.outputs)
     head = 0 if forward.coef is None else 4 * (forward.coef.size + forward.outputs)
     dense = 4 * sum(matrix.numel() for matrix in forward.W.values()) + head
+    scaling = 8 * 4 * forward.inputs
     found = []
     for int8 in (True, False):
         made = to_c(forward, int8=int8)
@@ -38,8 +39,6 @@ def sizes(forward: Forward) -> list[Size]:
     csr = to_csr(forward)
     found.append(Size("csr", len(csr.to_bytes()), csr.nbytes + layers, complete=False))
     if importlib.util.find_spec("onnx") is not None:
-        scaling = 8 * 4 * forward.inputs
         found.append(Size("onnx", to_onnx(forward).ByteSize(), dense + scaling + layers, complete=False))
-    scaling = 4 * 4 * forward.inputs
     found.append(Size("torch", len(torch_program(forward)), dense + scaling + layers, complete=False))
     return found

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tikhonet.export.forward import Forward
+from tikhonet.export.forward import Forward, single
 from tikhonet.network import BIAS, Network, Weights
 
 
@@ -68,9 +68,14 @@ def forward_module(forward: Forward, sparse: bool = False) -> nn.Module:
 def torch_program(forward: Forward) -> bytes:
     """The module in float32 as a file that torch runs without this library, for any number of rows.
 
-    `torch.export.load(path).module()(x)` gives the scores.
+    `torch.export.load(path).module()(x)` gives the scores. The scaling is done in float64: where a feature's mean is
+    large against its spread, the difference has no digits left in float32.
     """
-    module = forward_module(forward).float().eval().requires_grad_(False)
+    W = {edge: torch.from_numpy(single(f"W[{edge[0]}, {edge[1]}]", forward.matrix(edge))) for edge in forward.W}
+    coef = np.eye(forward.outputs) if forward.coef is None else forward.coef
+    intercept = None if forward.intercept is None else torch.from_numpy(single("intercept", forward.intercept))
+    network = to_torch(forward.network, W, torch.from_numpy(single("coef", coef)), intercept=intercept)
+    module = nn.Sequential(Scale(forward), network).eval().requires_grad_(False)
     rows = torch.export.Dim("rows")
     program = torch.export.export(module, (torch.zeros(2, forward.inputs),), dynamic_shapes=({0: rows},))
     file = io.BytesIO()
@@ -91,6 +96,24 @@ class Clip(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.minimum(torch.maximum(x.to(self.low), self.low), self.high)
+
+
+class Scale(nn.Module):
+    """u_0 = (clip(x, low, high) - shift) / scale in float64, given in the type of x."""
+
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, forward: Forward) -> None:
+        super().__init__()
+        shift, scale, low, high = map(torch.from_numpy, (forward.shift, forward.scale, forward.low, forward.high))
+        self.clip = Clip(low.double(), high.double())
+        self.register_buffer("shift", shift.double())
+        self.register_buffer("scale", scale.double())
+
+    def forward(self, x: Tensor) -> Tensor:
+        scaled: Tensor = (self.clip(x) - self.shift) / self.scale
+        return scaled.to(x.dtype)
 
 
 class ReLUNetwork(nn.Module):

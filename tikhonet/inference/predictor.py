@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.export.csr import to_csr
-from tikhonet.export.forward import Floats, Forward
+from tikhonet.export.forward import Floats, Forward, as_inputs
 from tikhonet.inference.dense import DenseKernel
 from tikhonet.inference.native import NativeKernel, library
 
@@ -54,10 +54,8 @@ class Predictor:
 
     def __call__(self, X: Any) -> Floats:
         """The scores: one row for each row of X, a vector for a vector."""
-        x = np.asarray(X, np.float64)
+        x = as_inputs(X, self.forward.inputs)
         rows = x[None] if x.ndim == 1 else x
-        if rows.ndim != 2 or rows.shape[1] != self.forward.inputs:
-            raise ValueError(f"X must have {self.forward.inputs} columns, got shape {np.shape(X)}")
         if not len(rows):
             return np.empty((0, self.forward.outputs), self.dtype)
         scores = self._get(self.choose(rows))(rows)
@@ -104,7 +102,7 @@ class Predictor:
 
     def _make(self, name: str) -> Kernel:
         if name == "csr":
-            return to_csr(self.forward, self.dtype).scores
+            return to_csr(self.forward, self.dtype).kernel
         return NativeKernel(self.forward) if name == "native" else DenseKernel(self.forward, self.dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:

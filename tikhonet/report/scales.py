@@ -17,6 +17,11 @@ class Scale:
     end: float
     log: bool = False
 
+    def __post_init__(self) -> None:
+        """A single value (the only pass of a run) stands at the start, with room after it."""
+        if not self.low < self.high:
+            object.__setattr__(self, "high", self.low * 10 if self.log else self.low + 1)
+
     @classmethod
     def around(cls, values: Iterable[float], start: float, end: float, *, log: bool = False) -> Scale:
         """A scale that holds all finite values, from zero where it is linear."""

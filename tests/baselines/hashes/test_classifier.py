@@ -49,5 +49,10 @@ def test_mistakes_are_named():
         method.fit(np.eye(3), [1, 1, 1])
     with pytest.raises(ValueError, match=r"vector of labels, got shape \(3, 3\)"):
         method.fit(np.eye(3), np.eye(3))
+    with pytest.raises(ValueError, match="y must hold a label for each row, got None"):
+        method.fit(np.eye(3), None)
+    for labels, got in (([1, 2, None], "None"), ([1, 2, np.nan], "nan"), (np.array(["a", "b", np.nan], object), "nan")):
+        with pytest.raises(ValueError, match=f"y must hold labels, got {got} in row 2; leave such rows out"):
+            method.fit(np.eye(3), labels)
     with pytest.raises(ValueError, match=r"labels must be classes of y, got np.int64\(7\)"):
         method.fit(np.eye(3), [1, 2, 3]).codes_of([1, 7])

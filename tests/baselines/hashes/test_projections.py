@@ -6,7 +6,7 @@ import torch
 from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
 
-from tikhonet.baselines.hashes import ITQ, PrincipalComponents, RandomProjections
+from tikhonet.baselines.hashes import ITQ, DiscreteHash, PrincipalComponents, RandomProjections
 from tikhonet.data import load
 from tikhonet.hashing import evaluate, unpack
 
@@ -83,6 +83,10 @@ def test_only_the_seed_moves_random_directions(digits):
         (lambda X: RandomProjections(16).fit(X[0]), "X must be a matrix"),
         (lambda X: RandomProjections(16).fit(X * np.inf), "X must hold finite numbers"),
         (lambda X: RandomProjections(16).fit(csr_array(X)), "X must be dense, got a sparse matrix"),
+        (lambda X: RandomProjections(16).fit(torch.tensor(X).to_sparse()), r"X must be dense, .* use X.to_dense"),
+        (lambda X: RandomProjections(16).fit(X + 1j), "X must hold real numbers, got complex ones"),
+        (lambda X: RandomProjections(16).fit(torch.tensor(X) + 1j), "X must hold real numbers, got complex ones"),
+        (lambda X: DiscreteHash(16).fit(X, [None] + ["a", "b"] * 24 + ["a"]), "y must hold labels, got None in row 0"),
     ],
 )
 def test_mistakes_are_named(action, said, digits):

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from torch import Tensor
 
@@ -51,6 +52,10 @@ def as_rows(X: Any) -> Tensor:
     """X as a float32 matrix; tensors stay on their device."""
     if issparse(X):
         raise ValueError(f"X must be dense, got a sparse matrix of shape {X.shape}; use X.toarray()")
+    if isinstance(X, Tensor) and X.layout != torch.strided:
+        raise ValueError(f"X must be dense, got a sparse tensor of shape {tuple(X.shape)}; use X.to_dense()")
+    if X.is_complex() if isinstance(X, Tensor) else np.iscomplexobj(X):
+        raise ValueError("X must hold real numbers, got complex ones; pass their real and imaginary parts as columns")
     rows = X.float() if isinstance(X, Tensor) else torch.from_numpy(np.require(X, np.float32, ["C", "W"]))
     if rows.ndim != 2 or not len(rows):
         raise ValueError(f"X must be a matrix with one sample a row, got shape {tuple(rows.shape)}")
@@ -59,13 +64,29 @@ def as_rows(X: Any) -> Tensor:
     return rows
 
 
+def as_labels(y: Any) -> NDArray[Any]:
+    """y as an array in which no label is missing."""
+    labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
+    if labels.ndim == 0:
+        raise ValueError(f"y must hold a label for each row, got {y!r}")
+    match labels.dtype.kind:
+        case "f":
+            missing = ~np.isfinite(labels)
+        case "O":
+            missing = (labels == np.array(None)) | (labels != labels)  # NaN is not equal to itself
+        case _:
+            return labels
+    if missing.any():
+        got = labels[missing][0]
+        raise ValueError(f"y must hold labels, got {got} in row {np.argwhere(missing)[0, 0]}; leave such rows out")
+    return labels
+
+
 def as_indicator(y: Any, rows: int) -> Tensor:
     """Labels or an indicator matrix as zeros and ones, samples x labels."""
     if y is None or len(y) != rows:
         raise ValueError(f"y must hold a label for each of the {rows} rows, got {'none' if y is None else len(y)}")
-    labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y must hold labels, got NaN or infinity; leave these rows out")
+    labels = as_labels(y)
     if labels.ndim == 1:
         classes, number = np.unique(labels, return_inverse=True)
         if len(classes) < 2:

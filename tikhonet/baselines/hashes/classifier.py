@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from tikhonet.baselines.hashes.base import as_labels
 from tikhonet.hashing.codes import Codes, check_n_bits, pack
 from tikhonet.hashing.codewords import codewords
 
@@ -32,9 +33,10 @@ class ClassifierHash:
 
     def assign(self, y: Any, seed: int = 0) -> Self:
         """Give every class its word; all that is to do where the classifier is fitted already."""
-        if np.ndim(y) != 1:
-            raise ValueError(f"y must be a vector of labels, got shape {np.shape(y)}; a class has one codeword")
-        classes = np.unique(y)
+        labels = as_labels(y)
+        if labels.ndim != 1:
+            raise ValueError(f"y must be a vector of labels, got shape {labels.shape}; a class has one codeword")
+        classes = np.unique(labels)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least 2 classes, got {len(classes)}")
         self.words_ = pack(codewords(len(classes), self.n_bits, seed))
