@@ -20,10 +20,11 @@ from tikhonet.estimators.base import BCDEstimator, dense
 from tikhonet.estimators.checks import check_validation
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.files import is_plain
-from tikhonet.estimators.head import HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
+from tikhonet.estimators.head import Head, HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
+from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.model import Model
 from tikhonet.estimators.parameters import LIFTS, LOSSES, Parameters
-from tikhonet.estimators.probabilities import sharpness
+from tikhonet.estimators.probabilities import cross_entropy, sharpness
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.training import build_problem
 from tikhonet.export import Forward
@@ -64,6 +65,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @whole_or_not_at_all
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
 
@@ -86,6 +88,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         return self._learn(weigh(rows, factors), validation)
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @whole_or_not_at_all
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch over these rows; the first call needs all `classes`, and its rows fix the scaling."""
         first = not hasattr(self, "_model")
@@ -185,6 +188,11 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if self.head == "logistic":
             return logistic(classes)
         return Kind(lambda data, strength: fit_classifier(clone(self.head), data, classes))
+
+    def _score_loss(self, head: Head, data: HeadData) -> float:
+        scores = head(data.features)
+        believed = sharpness(scores, data.labels, data.weight) * scores
+        return cross_entropy(believed, data.labels, data.weight)
 
     def _calibrate(self, model: Model, scaled: Floats, data: HeadData) -> None:
         self._sharpness = {"forward": 1.0, "energy": 1.0}

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
 from tikhonet.estimators.head import Kind, trained
+from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import LOSSES, Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.scaling import Standard
@@ -44,6 +45,7 @@ class BCDFeatures(BCDEstimator):
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @whole_or_not_at_all
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the network on X and y."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True)

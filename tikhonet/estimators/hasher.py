@@ -18,7 +18,7 @@ from torch import Tensor
 from tikhonet.estimators.base import BCDEstimator, dense
 from tikhonet.estimators.coding import ROUNDS, CodeBlock, train_codes
 from tikhonet.estimators.head import Kind, trained
-from tikhonet.estimators.learning import users_level
+from tikhonet.estimators.learning import users_level, whole_or_not_at_all
 from tikhonet.estimators.parameters import POSITIVE, Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.scaling import Scaling
@@ -69,6 +69,7 @@ class BCDHasher(BCDEstimator):
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @whole_or_not_at_all
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, similarity: Any = None) -> Self:
         """Learn codes from labels y, or from a `similarity` of the rows of X in its place.
 
@@ -119,7 +120,7 @@ class BCDHasher(BCDEstimator):
         with watching(self.callbacks, self.verbose, total) as watch:
             found = train_codes(self, problem, data, block, rounds=rounds, seed=seed, start=start, watch=watch)
         self._warn(found, watch.asked)
-        self._finish(found, scaling, rows, 0.0)
+        self._finish(found, self._with_head(found, scaling, rows, 0.0))
         assert found.outputs is not None
         self.report_ = code_report(pack(found.outputs.cpu().numpy()), self.n_bits)
         if self.report_.distinct == 1:

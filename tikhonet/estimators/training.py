@@ -141,7 +141,10 @@ def train(
             blocks = None
             if start:
                 W = {edge: matrix.to(data.X) for edge, matrix in start[0].items()}
-                blocks = Blocks(problem.network.forward(data.X, W), start[1].to(data.X), W)
+                V = start[1].to(data.X)
+                if len(V) != data.targets.shape[1]:  # V of other targets is of no use, the network is
+                    V = V.new_zeros(data.targets.shape[1], V.shape[1])
+                blocks = Blocks(problem.network.forward(data.X, W), V, W)
             result = solver.run(problem, data.X, data.targets, weight=data.weight, seed=seed, start=blocks, watch=watch)
             return from_result(result)
         if epochs:
