@@ -202,3 +202,29 @@ def test_a_column_of_zeros_and_ones_is_two_classes(small):
     found = evaluate(queries, (y > 0)[:, None].astype(int), base, (z > 0)[:, None].astype(int))
     assert found == evaluate(queries, y > 0, base, z > 0)
     assert found.without_relevant == 0
+
+
+@pytest.mark.parametrize("kind", [set, frozenset, list, tuple, lambda labels: dict.fromkeys(labels, 1)])
+def test_sets_of_labels_are_refused_with_the_remedy(small, kind):
+    queries, y, base, z = small
+    several = [kind([label] if label else [0, 1]) for label in z]
+    for arguments in ((queries, y, base, several), (base, several, queries, y)):
+        with pytest.raises(
+            ValueError, match=r"_labels must hold one label a row, or an indicator .*MultiLabelBinarizer"
+        ):
+            evaluate(*arguments)
+    pairs = [kind([label, 7]) for label in z]
+    with pytest.raises(ValueError, match="MultiLabelBinarizer"):
+        evaluate(base, pairs, base, pairs)
+
+
+def test_labels_as_objects_are_compared_as_they_are(small):
+    queries, y, base, z = small
+    expected = evaluate(queries, y, base, z)
+    assert evaluate(queries, y.astype(object), base, z) == expected
+    assert evaluate(queries, y, base, z.astype(object)) == expected
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "datetime64[D]")
+    assert evaluate(queries, days[y], base, days[z]) == expected
+    mixed = np.array([1, "a", "b"], object)
+    with pytest.raises(ValueError, match="must both be text or both numbers, got object and object with some of each"):
+        evaluate(queries, mixed[y], base, mixed[z])

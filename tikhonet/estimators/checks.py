@@ -6,6 +6,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _check_sample_weight
+
+from tikhonet.estimators.rows import Floats
 
 
 def check_widths(sizes: Any) -> None:
@@ -27,6 +30,14 @@ def check_dropout(dropout: Any) -> None:
         raise ValueError(
             f"dropout must be a number or a pair (inputs, last features) from 0 to below 1, got {dropout!r}"
         )
+
+
+def check_weights(sample_weight: Any, X: Any) -> Floats:
+    """One for each row, ones where there are none."""
+    weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight must be positive for at least one row, got zeros only")
+    return weight
 
 
 def check_callbacks(callbacks: Any) -> None:

@@ -13,11 +13,11 @@ from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
-from tikhonet.estimators.checks import check_validation
+from tikhonet.estimators.checks import check_validation, check_weights
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.head import Head, HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
@@ -145,7 +145,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         return -energies(problem, model.W, model.V, scaled, len(self.classes_))
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, partial: bool = False) -> Rows:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_weights(sample_weight, X)
         rows = canonical(dense(X), self._codes(y), weight)
         present = np.unique(rows.Y[:, 0].astype(np.intp))
         if len(present) < 2 and not partial:

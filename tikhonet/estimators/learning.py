@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from tikhonet.estimators.rows import Floats, Mask, Rows, in_order, joined
 from tikhonet.estimators.scaling import Scaling
 from tikhonet.estimators.stream import Stream
 from tikhonet.estimators.training import HOLD_OUT_FROM, Data, Trained, build_problem, build_solver, train
+from tikhonet.estimators.warned import users_level
 from tikhonet.estimators.watching import watching
 from tikhonet.solvers import BlockDescent, Status, Stochastic
 from tikhonet.solvers.batches import Batch, Validation
@@ -57,17 +57,6 @@ def whole_or_not_at_all(fit: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return fit_or_restore
-
-
-LIBRARIES = ("tikhonet", "sklearn", "joblib")
-
-
-def users_level() -> int:
-    """The `stacklevel` for a warning by the caller to point at the line outside of these libraries."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in LIBRARIES:
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 class Learning(Parameters):

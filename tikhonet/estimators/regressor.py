@@ -10,11 +10,11 @@ import torch
 from sklearn.base import RegressorMixin, _fit_context, clone
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
-from tikhonet.estimators.checks import check_validation
+from tikhonet.estimators.checks import check_validation, check_weights
 from tikhonet.estimators.head import Head, HeadData, Kind, fit_estimator, ridge, trained
 from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import Parameters
@@ -89,7 +89,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
         X, y = validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True
         )
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_weights(sample_weight, X)
         Y = np.asarray(y, np.float64)
         return canonical(dense(X), Y[:, None] if Y.ndim == 1 else Y, weight), Y.ndim == 1
 
