@@ -50,6 +50,8 @@ def relevance(
         similar = share_a_label if check_labels(query_labels, base_labels) == 2 else same_label
         if similar is same_label:
             query_labels, base_labels = numbered(query_labels, base_labels)
+        else:  # once, not for every few queries again
+            query_labels, base_labels = (np.asarray(labels, np.float32) for labels in (query_labels, base_labels))
 
     def rows(part: slice) -> Relevance:
         found = np.asarray(similar(query_labels[part], base_labels))
