@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
@@ -98,6 +98,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             raise ValueError("classes must hold all class labels at the first call of partial_fit, got None")
         if first:
             self.classes_ = np.unique(classes)
+            if len(self.classes_) < 2:
+                raise ValueError(f"classes must hold at least 2 labels, got {classes!r}; pass all that will ever come")
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes must be those of the first call ({self.classes_}), got {np.unique(classes)}")
         rows = self._rows(X, y, sample_weight, partial=True)
@@ -116,12 +118,22 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities: the softmax of the scores, as sharp as fits rows that were not trained on."""
-        scores = self._scores(self._check_inputs(X))
-        probabilities: Floats = softmax(self._sharpness[self.decision] * scores, axis=1)
+        probabilities: Floats = softmax(self._logits(X), axis=1)
         return probabilities
 
     def predict_log_proba(self, X: Any) -> Floats:
-        return np.log(self.predict_proba(X))
+        """Their logarithms, finite also where probabilities round to 0."""
+        logarithms: Floats = log_softmax(self._logits(X), axis=1)
+        return logarithms
+
+    def _logits(self, X: Any) -> Floats:
+        scores = self._scores(self._check_inputs(X))
+        if self.decision not in self._sharpness:
+            raise ValueError(
+                f'decision was "forward" in the last fit, so probabilities of {self.decision!r} were not measured; '
+                f'fit with decision="{self.decision}" for its probabilities'
+            )
+        return self._sharpness[self.decision] * scores
 
     def to_forward(self) -> Forward:
         forward = super().to_forward()
@@ -151,7 +163,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if len(present) < 2 and not partial:
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
-                f"{self.classes_[present[0]]!r}"
+                f"{self.classes_.tolist()[present[0]]!r}"
             )
         return rows
 
@@ -159,10 +171,17 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         """The weight of each class, "balanced" by these rows."""
         if self.class_weight is None:
             return np.ones(len(self.classes_))
-        labels = self.classes_[rows.Y[:, 0].astype(np.intp)]
-        factors: Floats = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=labels, sample_weight=rows.weight
+        labels = rows.Y[:, 0].astype(np.intp)
+        # Not every call of partial_fit has rows of all classes; those without any need no weight.
+        known = np.unique(labels) if self.class_weight == "balanced" else np.arange(len(self.classes_))
+        factors = np.ones(len(self.classes_))
+        factors[known] = compute_class_weight(
+            self.class_weight, classes=self.classes_[known], y=self.classes_[labels], sample_weight=rows.weight
         )
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors[labels].any()):
+            raise ValueError(
+                f"class_weight must hold finite weights of at least 0, not 0 for all rows, got {self.class_weight!r}"
+            )
         return factors
 
     def _codes(self, y: Any, name: str = "y") -> Floats:
@@ -195,7 +214,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         return cross_entropy(believed, data.labels, data.weight)
 
     def _calibrate(self, model: Model, scaled: Floats, data: HeadData) -> None:
-        self._sharpness = {"forward": 1.0, "energy": 1.0}
+        self._sharpness = {"forward": 1.0}
         if not self._head(model.head.coef).calibrated:
             self._sharpness["forward"] = sharpness(model.head(data.features), data.labels, data.weight)
         if self.decision == "energy":
@@ -233,7 +252,14 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         self.classes_ = np.array([label for label in fitted["classes"] if is_plain(label)], dtype)
         if len(self.classes_) != len(self._model.head.coef) or len(self.classes_) < 2:
             raise ValueError(f"there are {len(self._model.head.coef)} scores for {len(self.classes_)} classes")
-        self._sharpness = {rule: float(fitted["sharpness"][rule]) for rule in ("forward", "energy")}
+        measured = {
+            rule: float(fitted["sharpness"][rule]) for rule in ("forward", "energy") if rule in fitted["sharpness"]
+        }
+        if self.decision == "forward" and measured.get("energy") == 1.0:
+            del measured["energy"]  # what older files say where it was not measured
+        if self.decision not in measured or "forward" not in measured:
+            raise ValueError(f"sharpness must hold that of the decision {self.decision!r}, got {measured}")
+        self._sharpness = measured
 
 
 def weigh(rows: Rows, factors: Floats) -> Rows:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
 from tikhonet.estimators.checks import check_validation, check_weights
-from tikhonet.estimators.head import Head, HeadData, Kind, fit_estimator, ridge, trained
+from tikhonet.estimators.head import Head, HeadData, Kind, fit_regressor, ridge, trained
 from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
@@ -104,7 +104,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
             return trained(V)
         if self.head == "ridge":
             return ridge(lambda data: self._standard(data.Y))
-        return Kind(lambda data, strength: fit_estimator(clone(self.head), data, self._standard(data.Y)))
+        return Kind(lambda data, strength: fit_regressor(clone(self.head), data, self._standard(data.Y)))
 
     def _score_loss(self, head: Head, data: HeadData) -> float:
         wrong = (head(data.features) - data.Y) / self._standard.deviation

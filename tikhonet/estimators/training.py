@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.certificates import Certificate, Check, certify, check_sparsity
+from tikhonet.estimators.model import Model
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.initialisations import deep_and_plain
 from tikhonet.network import Network, Weights
@@ -23,6 +24,7 @@ from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, 
 from tikhonet.solvers.batches import Validation
 from tikhonet.solvers.recipe import DEEP
 from tikhonet.solvers.result import Epoch
+from tikhonet.solvers.sparsity import measure_sparsity
 
 Watch = Callable[[Any], bool | None]
 STEPS = 150
@@ -75,6 +77,13 @@ def build_problem(parameters: Parameters, network: Network, rows: float) -> Prob
         # Without a ridge the features carry the labels almost free of charge; 0.02 a row did best on the digits.
         ridge_V=0.02 * rows if parameters.solver == "proximal" else 0.0,
     )
+
+
+def sparsity_of(parameters: Parameters, model: Model) -> dict[str, Any]:
+    """The zeros of a network, and what made them with these parameters."""
+    problem = build_problem(parameters, model.network, 1.0)
+    found = measure_sparsity(problem, model.W, parameters._budget()).as_dict()
+    return {"zeros": 1 - found.pop("share"), **found}
 
 
 def build_solver(parameters: Parameters, rows: int, network: Network | None = None) -> Stochastic | BlockDescent:
