@@ -90,7 +90,10 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     @_fit_context(prefer_skip_nested_validation=False)
     @whole_or_not_at_all
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One epoch over these rows; the first call needs all `classes`, and its rows fix the scaling."""
+        """One epoch over these rows; the first call needs all `classes`, and its rows fix the scaling.
+
+        A model from a file, whose rows are gone, stays as it is until a better one is learned.
+        """
         first = not hasattr(self, "_model")
         X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)

@@ -65,7 +65,10 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     @_fit_context(prefer_skip_nested_validation=False)
     @whole_or_not_at_all
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """One epoch over these rows; those of the first call fix the scaling of inputs and targets."""
+        """One epoch over these rows; those of the first call fix the scaling of inputs and targets.
+
+        A model from a file, whose rows are gone, stays as it is until a better one is learned.
+        """
         first = not hasattr(self, "_model")
         rows, single = self._rows(X, y, sample_weight, reset=first)
         if first:
