@@ -51,11 +51,12 @@ def test_probabilities_of_energies_need_a_fit_that_measured_them(tmp_path):
     model = BCDClassifier(**QUICK).fit(X, y)
     model.save(tmp_path / "model")
     for forward in (model, BCDClassifier.load(tmp_path / "model")):
-        forward.set_params(decision="energy")
+        forward.set_params(decision="energy").save(tmp_path / "model")
         assert forward.score(X, y) > 0.85
         for method in (forward.predict_proba, forward.predict_log_proba):
             with pytest.raises(ValueError, match='fit with decision="energy" for its probabilities'):
                 method(X)
+    np.testing.assert_array_equal(BCDClassifier.load(tmp_path / "model").predict(X), model.predict(X))
     energy = BCDClassifier(decision="energy", **QUICK).fit(X, y).set_params(decision="forward")
     np.testing.assert_array_equal(energy.predict_proba(X), model.set_params(decision="forward").predict_proba(X))
     expected = energy.set_params(decision="energy").predict_proba(X)

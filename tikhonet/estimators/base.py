@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from torch import nn
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.learning import Learning
 from tikhonet.estimators.rows import Floats
+from tikhonet.estimators.training import count_zeros
 from tikhonet.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
 from tikhonet.inference import Predictor
 from tikhonet.network import Edge
@@ -40,7 +40,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         the matrix, 'W[n,m]'.
         """
         check_is_fitted(self, "network_")
-        return copy.deepcopy(self._sparsity)
+        return count_zeros(self._model) | self._cause_of_zeros
 
     @property
     def _n_features_out(self) -> int:

@@ -255,13 +255,11 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         self.classes_ = np.array([label for label in fitted["classes"] if is_plain(label)], dtype)
         if len(self.classes_) != len(self._model.head.coef) or len(self.classes_) < 2:
             raise ValueError(f"there are {len(self._model.head.coef)} scores for {len(self.classes_)} classes")
-        measured = {
-            rule: float(fitted["sharpness"][rule]) for rule in ("forward", "energy") if rule in fitted["sharpness"]
-        }
-        if self.decision == "forward" and measured.get("energy") == 1.0:
+        measured = {rule: float(value) for rule, value in dict(fitted["sharpness"]).items()}
+        if measured.get("energy") == 1.0:
             del measured["energy"]  # what older files say where it was not measured
-        if self.decision not in measured or "forward" not in measured:
-            raise ValueError(f"sharpness must hold that of the decision {self.decision!r}, got {measured}")
+        if "forward" not in measured or not set(measured) <= {"forward", "energy"}:
+            raise ValueError(f"sharpness must hold that of the rules forward and energy, got {measured}")
         self._sharpness = measured
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -15,11 +15,12 @@ from tikhonet.estimators.head import Head
 from tikhonet.estimators.model import Model
 from tikhonet.estimators.parameters import SETS
 from tikhonet.estimators.scaling import Scaling
-from tikhonet.estimators.training import sparsity_of
+from tikhonet.estimators.training import cause_of_zeros
 from tikhonet.estimators.warned import users_level
 from tikhonet.network import Network
 from tikhonet.sets import Everything, NonNegative
 from tikhonet.solvers import Status
+from tikhonet.solvers.sparsity import Kind
 from tikhonet.storage import ModelFormatError
 
 Path = str | os.PathLike[str]
@@ -56,7 +57,7 @@ def save_estimator(estimator: Any, path: Path, fitted: dict[str, Any]) -> None:
         "network": storage.network_header(model.network),
         "n_iter": estimator.n_iter_,
         "status": estimator.status_.name,
-        "sparsity": estimator.sparsity_,
+        "sparsity": estimator._cause_of_zeros,
         "feature_names": list(getattr(estimator, "feature_names_in_", ())),
         "fitted": fitted,
     }
@@ -83,9 +84,8 @@ def load_estimator(cls: type, path: Path) -> tuple[Any, dict[str, Any]]:
         estimator._model, estimator.network_ = model, network
         estimator.n_features_in_ = network.widths[0]
         estimator.n_iter_, estimator.status_ = int(header["n_iter"]), Status[header["status"]]
-        estimator._sparsity = (
-            read_sparsity(header["sparsity"]) if "sparsity" in header else sparsity_of(estimator, model)
-        )
+        known = header.get("sparsity") or cause_of_zeros(estimator, model)
+        estimator._cause_of_zeros = read_cause(known)
         if names := [str(name) for name in header["feature_names"]]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
         return estimator, dict(header["fitted"])
@@ -114,10 +114,9 @@ def named_set(constraint: Any) -> dict[str, Any]:
     return {}
 
 
-def read_sparsity(found: Any) -> dict[str, Any]:
-    kinds = ("none", "set", "budget", "budget and set")
-    if set(found) != {"zeros", "kind", "asked", "over", "nonzeros", "weights"} or found["kind"] not in kinds:
-        raise ModelFormatError(f"sparsity must be what was measured by a fit, got {str(found)[:80]}")
+def read_cause(found: dict[str, Any]) -> dict[str, Any]:
+    if set(found) != {"kind", "asked", "over"} or found["kind"] not in get_args(Kind):
+        raise ModelFormatError(f"sparsity must say what made zeros in the fit, got {str(found)[:80]}")
     return dict(found)
 
 

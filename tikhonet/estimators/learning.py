@@ -22,7 +22,15 @@ from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats, Mask, Rows, in_order, joined
 from tikhonet.estimators.scaling import Scaling
 from tikhonet.estimators.stream import Stream
-from tikhonet.estimators.training import HOLD_OUT_FROM, Data, Trained, build_problem, build_solver, sparsity_of, train
+from tikhonet.estimators.training import (
+    HOLD_OUT_FROM,
+    Data,
+    Trained,
+    build_problem,
+    build_solver,
+    cause_of_zeros,
+    train,
+)
 from tikhonet.estimators.warned import users_level
 from tikhonet.estimators.watching import watching
 from tikhonet.solvers import BlockDescent, Status, Stochastic
@@ -274,6 +282,6 @@ class Learning(Parameters):
     def _finish(self, trained: Trained, model: Model) -> None:
         """Keep what was learned."""
         self._model, self.network_ = model, model.network
-        self._sparsity = sparsity_of(self, model)
+        self._cause_of_zeros = cause_of_zeros(self, model)
         self.n_iter_, self.status_ = trained.iterations, trained.status
         self.history_, self.certificate_ = trained.history, trained.certificate

@@ -22,6 +22,7 @@ from tikhonet.schedules import Power, Proximal
 from tikhonet.sets import Everything
 from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, Training, TrainingState
 from tikhonet.solvers.batches import Validation
+from tikhonet.solvers.budget import counted
 from tikhonet.solvers.recipe import DEEP
 from tikhonet.solvers.result import Epoch
 from tikhonet.solvers.sparsity import measure_sparsity
@@ -79,11 +80,19 @@ def build_problem(parameters: Parameters, network: Network, rows: float) -> Prob
     )
 
 
-def sparsity_of(parameters: Parameters, model: Model) -> dict[str, Any]:
-    """The zeros of a network, and what made them with these parameters."""
+def cause_of_zeros(parameters: Parameters, model: Model) -> dict[str, Any]:
+    """What makes weights zero in a fit with these parameters, in plain words."""
     problem = build_problem(parameters, model.network, 1.0)
     found = measure_sparsity(problem, model.W, parameters._budget()).as_dict()
-    return {"zeros": 1 - found.pop("share"), **found}
+    return {name: found[name] for name in ("kind", "asked", "over")}
+
+
+def count_zeros(model: Model) -> dict[str, Any]:
+    """The share of weights that are zero, and numbers by the name of the matrix."""
+    matrices = {f"W[{n},{m}]": model.W[n, m] for n, m in counted(model.network)}
+    nonzeros = {name: int(matrix.count_nonzero()) for name, matrix in matrices.items()}
+    weights = {name: matrix.numel() for name, matrix in matrices.items()}
+    return {"zeros": 1 - sum(nonzeros.values()) / sum(weights.values()), "nonzeros": nonzeros, "weights": weights}
 
 
 def build_solver(parameters: Parameters, rows: int, network: Network | None = None) -> Stochastic | BlockDescent:
