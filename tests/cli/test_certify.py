@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tikhonet import storage
+from tikhonet import Box, RowL1Ball, storage
 from tikhonet.data import load
 from tikhonet.estimators import BCDClassifier
 
@@ -64,3 +64,23 @@ def test_the_residual_of_v_is_the_gradient_of_the_lifted_objective(run, tmp_path
 
 def test_stationarity_needs_rows(mistake, model):
     assert "--data" in mistake("certify", model, "--stationary", 0.1)
+
+
+def test_a_set_that_was_an_object_is_measured_by_its_name(run, tmp_path):
+    data = load("digits")
+    for name, set_ in (("object", RowL1Ball(1.5)), ("word", "l1")):
+        model = BCDClassifier((8,), constraint=set_, radius=1.5, random_state=0, max_iter=60).fit(data.X, data.y)
+        model.save(tmp_path / name)
+    found, expected = (run("certify", name, "--data", "digits", "--json").document for name in ("object", "word"))
+    assert found["checks"][1:] == expected["checks"][1:]
+    assert "RowL1Ball(radius=1.5)" in found["checks"][2]["figure"]
+
+
+def test_stationarity_is_not_measured_without_a_set_that_is_lost(run, tmp_path):
+    data = load("digits")
+    model = BCDClassifier((8,), constraint=Box(-1.0, 1.0), random_state=0, max_iter=60).fit(data.X, data.y)
+    with pytest.warns(UserWarning, match="is not kept"):
+        model.save(tmp_path / "m")
+    checks = run("certify", "m", "--data", "digits", "--json").document["checks"]
+    assert [check["holds"] for check in checks[2:]] == [None, None]
+    assert "its constraint was an object" in checks[3]["figure"]

@@ -171,6 +171,58 @@ def test_bad_validation_data_are_named(Model):
         Model().fit(X, y, X_val=X[:, 1:], y_val=y)
 
 
+@pytest.mark.parametrize("Model", [BCDClassifier, BCDRegressor])
+def test_validation_data_that_are_not_finite_or_not_as_long_are_named(Model):
+    X, y = blobs()
+    hole = np.where(np.arange(480).reshape(120, 4) == 7, np.nan, X)
+    with pytest.raises(ValueError, match="Input X_val contains NaN"):
+        Model().fit(X, y, X_val=hole, y_val=y)
+    with pytest.raises(ValueError, match="Input y_val contains NaN"):
+        Model().fit(X, y, X_val=X, y_val=hole[:, 3])
+    with pytest.raises(ValueError, match="X_val and y_val must have the same number of rows, got 120 and 119"):
+        Model().fit(X, y, X_val=X, y_val=y[1:])
+    Model(**QUICK).fit(X, y, X_val=scipy.sparse.csr_array(X), y_val=y.tolist())
+
+
+@pytest.mark.parametrize("weights", [{0: np.nan}, {0: np.inf}, {1: -1.0}, {0: 0, 1: 0, 2: 0}])
+def test_weights_of_classes_that_are_none_are_named(weights):
+    X, y = blobs()
+    with pytest.raises(
+        ValueError, match="class_weight must hold finite weights of at least 0, not 0 for all rows, got"
+    ):
+        BCDClassifier(class_weight=weights).fit(X, y)
+
+
+def test_balanced_weights_take_calls_without_rows_of_all_classes():
+    X, y = blobs()
+    model = BCDClassifier(class_weight="balanced", **QUICK).fit(X, y)
+    assert model.partial_fit(X[y < 2], y[y < 2]).score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("Model", [BCDClassifier, BCDRegressor, BCDFeatures, BCDHasher])
+def test_weights_that_are_all_zero_are_named(Model):
+    X, y = blobs()
+    with pytest.raises(ValueError, match=r"(?i)sample.weights? must .* at least one"):
+        Model().fit(X, y, np.zeros(len(y)))
+
+
+def test_log_probabilities_are_finite():
+    X, y = blobs(classes=2)
+    far = X + 40 * (2 * y[:, None] - 1) * (X[y == 1].mean(0) - X[y == 0].mean(0))
+    model = BCDClassifier(head="trained", **QUICK).fit(X, y)
+    model._sharpness["forward"] = 1e5
+    assert (model.predict_proba(far) == 0).any()
+    assert np.isfinite(model.predict_log_proba(far)).all()
+
+
+def test_one_class_is_named_as_it_is_written():
+    X, y = blobs()
+    with pytest.raises(ValueError, match=r"got 1 class: 0$"):
+        BCDClassifier().fit(X, np.zeros(len(X), int))
+    with pytest.raises(ValueError, match=r"classes must hold at least 2 labels, got \[0\]"):
+        BCDClassifier().partial_fit(X, 0 * y, classes=[0])
+
+
 def test_bad_input_is_named():
     X, y = blobs()
     with pytest.raises(ValueError, match=r"network must take as many inputs as X has features \(4\), got 7"):

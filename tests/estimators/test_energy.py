@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.estimators.samples import QUICK, blobs
-from tikhonet import Fenchel, Network, Problem, Tikhonov
+from tikhonet import Fenchel, Network, Problem, Tikhonov, storage
 from tikhonet.estimators import BCDClassifier
 from tikhonet.estimators.energy import energies
 
@@ -44,3 +44,33 @@ def test_rows_are_judged_one_by_one(monkeypatch):
     whole = model.decision_function(X)
     monkeypatch.setattr("tikhonet.estimators.energy.PAIRS", 30)
     np.testing.assert_allclose(model.decision_function(X), whole, atol=1e-3)
+
+
+def test_probabilities_of_energies_need_a_fit_that_measured_them(tmp_path):
+    X, y = blobs()
+    model = BCDClassifier(**QUICK).fit(X, y)
+    model.save(tmp_path / "model")
+    for forward in (model, BCDClassifier.load(tmp_path / "model")):
+        forward.set_params(decision="energy").save(tmp_path / "model")
+        assert forward.score(X, y) > 0.85
+        for method in (forward.predict_proba, forward.predict_log_proba):
+            with pytest.raises(ValueError, match='fit with decision="energy" for its probabilities'):
+                method(X)
+    np.testing.assert_array_equal(BCDClassifier.load(tmp_path / "model").predict(X), model.predict(X))
+    energy = BCDClassifier(decision="energy", **QUICK).fit(X, y).set_params(decision="forward")
+    np.testing.assert_array_equal(energy.predict_proba(X), model.set_params(decision="forward").predict_proba(X))
+    expected = energy.set_params(decision="energy").predict_proba(X)
+    energy.set_params(decision="forward").save(tmp_path / "model")
+    np.testing.assert_array_equal(
+        BCDClassifier.load(tmp_path / "model").set_params(decision="energy").predict_proba(X), expected
+    )
+
+
+def test_files_that_call_unmeasured_energies_certain_are_not_believed(tmp_path):
+    X, y = blobs()
+    BCDClassifier(**QUICK).fit(X, y).save(tmp_path / "model")
+    header, tensors = storage.load(tmp_path / "model")
+    header["fitted"]["sharpness"]["energy"] = 1.0
+    storage.save(tmp_path / "model", header, tensors)
+    with pytest.raises(ValueError, match='fit with decision="energy"'):
+        BCDClassifier.load(tmp_path / "model").set_params(decision="energy").predict_proba(X)

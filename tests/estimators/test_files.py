@@ -127,6 +127,8 @@ def test_files_of_others_are_refused(tmp_path):
         {"fitted": {"classes": [0, 1], "dtype": "<i8", "sharpness": {"forward": 1.0, "energy": 1.0}}},
         {"fitted": {"classes": [0, 1, 2], "dtype": "V8", "sharpness": {"forward": 1.0, "energy": 1.0}}},
         {"status": "FINE"},
+        {"sparsity": {"kind": "none"}},
+        {"sparsity": 3},
         {"n_iter": "many"},
     ],
 )

@@ -3,7 +3,17 @@ import re
 import numpy as np
 import pytest
 from scipy.special import log_softmax
-from sklearn.linear_model import Lasso, LogisticRegression, RidgeClassifier
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.linear_model import (
+    BayesianRidge,
+    Lasso,
+    LassoLars,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    SGDRegressor,
+    TweedieRegressor,
+)
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVC, LinearSVC
 
@@ -42,8 +52,35 @@ def test_a_classifier_without_a_row_for_each_class_is_refused(head, classes):
 
 
 def test_a_regressor_that_is_not_linear_is_refused():
-    with pytest.raises(ValueError, match="head must have one row of coef_ for each target, got KNeighborsRegressor"):
+    with pytest.raises(
+        ValueError, match=r"head must have one row of coef_ for each target, .* got KNeighborsRegressor\(\); use"
+    ):
         BCDRegressor(head=KNeighborsRegressor(), **QUICK).fit(*line())
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("head", [PLSRegression(2), TweedieRegressor(power=0, link="log")], ids=str)
+def test_a_regressor_whose_predictions_are_not_its_coefficients_is_refused(head, outputs):
+    if outputs == 2 and isinstance(head, TweedieRegressor):
+        pytest.skip("it takes one target only")
+    words = rf"head must have one row of coef_ for each target, and predict by it, got {re.escape(str(head))}"
+    with pytest.raises(ValueError, match=words):
+        BCDRegressor(head=head, **QUICK).fit(*line(outputs=outputs))
+
+
+@pytest.mark.parametrize("head", [LassoLars(alpha=1e-4), SGDRegressor(random_state=0), BayesianRidge()], ids=str)
+def test_regressors_of_one_target_get_a_vector(head):
+    X, y = line()
+    model = BCDRegressor(head=head, **QUICK).fit(X, y)
+    assert model.score(X, y) > 0.7
+    assert model.predict(X).shape == y.shape
+
+
+def test_a_head_without_intercept_is_saved_with_one_for_each_target(tmp_path):
+    X, Y = line(outputs=2)
+    model = BCDRegressor(head=Ridge(fit_intercept=False), **QUICK).fit(X, Y)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(BCDRegressor.load(tmp_path / "model").predict(X), model.predict(X))
 
 
 def test_ridge_is_the_minimiser():

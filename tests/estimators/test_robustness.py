@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import balanced_accuracy_score
 
 from tests.estimators.samples import QUICK, blobs, line, rings
@@ -15,6 +16,14 @@ def test_units_of_features_do_not_matter(exponents):
     before, after = BCDClassifier(random_state=0).fit(X, y), BCDClassifier(random_state=0).fit(X * factors, y)
     assert before.score(X, y) > 0.9
     np.testing.assert_allclose(after.predict_proba(X * factors), before.predict_proba(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("factor", [3.7, 4.0, 1e5])
+def test_units_of_real_data_change_rounding_only(factor):
+    X, y = load_breast_cancer(return_X_y=True)
+    settings = {"hidden_layer_sizes": (20,), "random_state": 0, "max_iter": 30}
+    before, after = BCDClassifier(**settings).fit(X, y), BCDClassifier(**settings).fit(factor * X, y)
+    np.testing.assert_allclose(after.predict_proba(factor * X), before.predict_proba(X), atol=1e-4)
 
 
 def test_units_of_targets_do_not_matter():

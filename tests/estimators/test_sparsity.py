@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.estimators.samples import QUICK, blobs, line
+from tikhonet import Box, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball, storage
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
 
 SIZES = QUICK | {"hidden_layer_sizes": (16, 12)}
@@ -31,6 +32,57 @@ def test_zeros_and_their_kind_survive_a_file(tmp_path):
     loaded = BCDClassifier.load(tmp_path / "model")
     assert loaded.sparsity_ == model.sparsity_
     assert {int((row != 0).sum()) for row in loaded.coefs_[1, 0]} == {4}
+
+
+def test_zeros_are_those_of_the_fit_whatever_the_parameters_say_now(tmp_path):
+    model = BCDClassifier(sparsity=0.2, constraint=RowL1Ball(2.0), **SIZES).fit(*blobs(features=20))
+    measured = model.sparsity_
+    assert measured["kind"] == "budget and set"
+    model.set_params(sparsity=0.7, constraint=None, solver="proximal")
+    assert model.sparsity_ == measured
+    model.save(tmp_path / "model")
+    assert BCDClassifier.load(tmp_path / "model").sparsity_ == measured
+    model.sparsity_["nonzeros"].clear()
+    assert model.sparsity_ == measured
+
+
+def test_files_without_zeros_are_measured(tmp_path):
+    model = BCDClassifier(sparsity=0.2, **SIZES).fit(*blobs(features=20))
+    model.save(tmp_path / "model")
+    header, tensors = storage.load(tmp_path / "model")
+    assert header.pop("sparsity")["kind"] == "budget"
+    storage.save(tmp_path / "model", header, tensors)
+    assert BCDClassifier.load(tmp_path / "model").sparsity_ == model.sparsity_
+
+
+@pytest.mark.parametrize(
+    ("set_", "parameters"),
+    [
+        (RowL1Ball(2.0), {"constraint": "l1", "radius": 2.0}),
+        (RowL2Ball(0.5), {"constraint": "l2", "radius": 0.5}),
+        (FrobeniusBall(3.0), {"constraint": "frobenius", "radius": 3.0}),
+        (NonNegative(), {"constraint": "nonnegative"}),
+        (Everything(), {"constraint": None}),
+    ],
+    ids=str,
+)
+def test_sets_that_have_a_name_are_kept_by_it(set_, parameters, tmp_path):
+    BCDClassifier(constraint=set_, **QUICK).fit(*blobs()).save(tmp_path / "model")
+    loaded = BCDClassifier.load(tmp_path / "model").get_params()
+    assert {name: loaded[name] for name in parameters} == parameters
+
+
+def test_other_sets_are_left_out_of_a_file_with_a_warning(tmp_path):
+    class Own(RowL1Ball):
+        """Not the ball: what it does is not known."""
+
+    for set_ in (Box(-1.0, 1.0), Own(2.0)):
+        model = BCDClassifier(constraint=set_, **QUICK).fit(*blobs())
+        with pytest.warns(UserWarning, match="is not kept in the model file") as caught:
+            model.save(tmp_path / "model")
+        assert [warning.filename for warning in caught] == [__file__]
+        assert BCDClassifier.load(tmp_path / "model").constraint is None
+        assert BCDClassifier.load(tmp_path / "model").sparsity_["kind"] == "set"
 
 
 def test_units_are_removed_whole():

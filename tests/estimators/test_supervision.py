@@ -5,9 +5,8 @@ from tikhonet.hashing import evaluate, hamming, pack
 
 
 def first_codes(y, n_bits=48):
-    supervision, _ = from_targets(y)
-    directions, threshold = supervision.starting_map(np.ones(len(y)), n_bits, seed=0)
-    return pack(supervision.Y @ directions - threshold)
+    supervision = from_targets(y)
+    return pack(supervision.start(np.ones(len(y)), n_bits, seed=0).codes(supervision.Y))
 
 
 def test_first_codes_tell_all_sets_of_two_labels_apart():

@@ -229,8 +229,8 @@ def test_features_are_learned_from_numbers_or_classes():
 
 def test_a_deep_plain_classifier_trains_with_the_same_call():
     X, y = rings()
-    deep = BCDClassifier((16,) * 20, random_state=0).fit(X[:200], y[:200])
-    gaussian = BCDClassifier((16,) * 20, initial="gaussian", random_state=0).fit(X[:200], y[:200])
+    deep = BCDClassifier((16,) * 40, random_state=0).fit(X[:200], y[:200])
+    gaussian = BCDClassifier((16,) * 40, initial="gaussian", random_state=0).fit(X[:200], y[:200])
     assert deep.score(X[200:], y[200:]) > max(0.85, gaussian.score(X[200:], y[200:]))
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tikhonet.hashing import hamming, pack
-from tikhonet.hashing.codewords import codewords
+from tikhonet.hashing.codewords import balanced_splits, codewords
 
 
 def least_distance(words):
@@ -25,6 +25,14 @@ def test_words_are_far_apart_and_split_the_classes_into_halves(classes, n_bits, 
 @pytest.mark.parametrize(("classes", "n_bits"), [(17, 8), (100, 8), (256, 8), (100, 16)])
 def test_many_classes_have_different_words(classes, n_bits):
     assert len(np.unique(codewords(classes, n_bits, seed=3), axis=0)) == classes
+
+
+def test_many_classes_have_few_candidates_and_words_still_far_apart():
+    rng = np.random.default_rng(0)
+    assert [len(balanced_splits(classes, rng)) for classes in (10, 256, 512, 3000)] == [256, 256, 64, 16]
+    words = codewords(600, 48)
+    assert least_distance(words) >= 10
+    assert np.abs(words.sum(0)).max() == 0
 
 
 def test_words_repeat_with_the_seed():

@@ -10,6 +10,8 @@ from sklearn.metrics import average_precision_score
 from tests.hashing import slow
 from tikhonet.hashing import codes as codes_module
 from tikhonet.hashing import evaluate, hamming, pack
+from tikhonet.hashing import measures as measures_module
+from tikhonet.hashing import relevance as relevance_module
 from tikhonet.hashing.relevance import share_a_label
 
 
@@ -202,3 +204,65 @@ def test_a_column_of_zeros_and_ones_is_two_classes(small):
     found = evaluate(queries, (y > 0)[:, None].astype(int), base, (z > 0)[:, None].astype(int))
     assert found == evaluate(queries, y > 0, base, z > 0)
     assert found.without_relevant == 0
+
+
+@pytest.mark.parametrize("kind", [set, frozenset, list, tuple, lambda labels: dict.fromkeys(labels, 1)])
+def test_sets_of_labels_are_refused_with_the_remedy(small, kind):
+    queries, y, base, z = small
+    several = [kind([label] if label else [0, 1]) for label in z]
+    for arguments in ((queries, y, base, several), (base, several, queries, y)):
+        with pytest.raises(
+            ValueError, match=r"_labels must hold one label a row, or an indicator .*MultiLabelBinarizer"
+        ):
+            evaluate(*arguments)
+    pairs = [kind([label, 7]) for label in z]
+    with pytest.raises(ValueError, match="MultiLabelBinarizer"):
+        evaluate(base, pairs, base, pairs)
+
+
+def test_labels_as_objects_are_compared_as_they_are(small):
+    queries, y, base, z = small
+    expected = evaluate(queries, y, base, z)
+    assert evaluate(queries, y.astype(object), base, z) == expected
+    assert evaluate(queries, y, base, z.astype(object)) == expected
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "datetime64[D]")
+    assert evaluate(queries, days[y], base, days[z]) == expected
+    mixed = np.array([1, "a", "b"], object)
+    with pytest.raises(ValueError, match="must both be text or both numbers, got object and object with some of each"):
+        evaluate(queries, mixed[y], base, mixed[z])
+
+
+def test_blocks_of_queries_change_nothing_but_rounding(small, monkeypatch):
+    queries, y, base, z = small
+    whole = evaluate(queries, np.where(y == 0, 99, y), base, z, at=[5, 20]).to_dict()
+    sizes = []
+
+    def counted(part, *others, count=measures_module.count):
+        sizes.append(len(part))
+        return count(part, *others)
+
+    monkeypatch.setattr(measures_module, "count", counted)
+    monkeypatch.setattr(measures_module, "PLACES", 5 * 25)
+    parts = evaluate(queries, np.where(y == 0, 99, y), base, z, at=[5, 20]).to_dict()
+    assert sizes == [5, 5, 2]
+    for name, value in whole.items():
+        if isinstance(value, dict):
+            for key, numbers in value.items():
+                assert parts[name][key] == pytest.approx(numbers, abs=1e-12)
+        else:
+            assert parts[name] == pytest.approx(value, abs=1e-12)
+
+
+def test_indicators_of_the_database_are_converted_once(small, monkeypatch):
+    queries, y, base, z = small
+    monkeypatch.setattr(codes_module, "BLOCK", 40)  # a query at a time
+    seen = []
+
+    def shared(queries, base, share=relevance_module.share_a_label):
+        seen.append(base)
+        return share(queries, base)
+
+    monkeypatch.setattr(relevance_module, "share_a_label", shared)
+    evaluate(queries, np.eye(3)[y], base, np.eye(3)[z])
+    assert len(seen) == 12
+    assert all(labels is seen[0] and labels.dtype == np.float32 for labels in seen)

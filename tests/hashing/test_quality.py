@@ -48,3 +48,7 @@ def test_the_text_and_the_dict_say_the_same():
 def test_no_codes_are_refused():
     with pytest.raises(ValueError, match="at least one code"):
         code_report(np.zeros((0, 2), np.uint8), 16)
+
+
+def test_the_number_of_bits_is_a_plain_one():
+    assert type(code_report(pack(hadamard(8)), np.int64(8)).n_bits) is int

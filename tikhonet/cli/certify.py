@@ -87,7 +87,7 @@ def check_feasible(saved: SavedModel) -> Check:
 
 def check_stationary(saved: SavedModel, source: Source, tolerance: float | None) -> Check:
     claim = "the point is stationary"
-    lost = [name for name in ("loss", "lift", "gamma") if name not in saved.header["parameters"]]
+    lost = [name for name in ("loss", "lift", "gamma", "constraint") if name not in saved.header["parameters"]]
     if saved.task in (None, "hash") or lost:
         reason = "it has no targets" if saved.task is None else "a model file does not keep the codes of its rows"
         reason = f"its {lost[0]} was an object, which a model file does not keep" if lost else reason

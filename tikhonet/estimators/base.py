@@ -13,12 +13,11 @@ from torch import nn
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.learning import Learning
 from tikhonet.estimators.rows import Floats
-from tikhonet.estimators.training import build_problem
+from tikhonet.estimators.training import count_zeros
 from tikhonet.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
 from tikhonet.inference import Predictor
 from tikhonet.network import Edge
 from tikhonet.solvers.devices import check_device
-from tikhonet.solvers.sparsity import measure_sparsity
 from tikhonet.storage import ModelFormatError
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         the matrix, 'W[n,m]'.
         """
         check_is_fitted(self, "network_")
-        problem = build_problem(self, self.network_, 1.0)
-        found = measure_sparsity(problem, self._model.W, self._budget()).as_dict()
-        return {"zeros": 1 - found.pop("share"), **found}
+        return count_zeros(self._model) | self._cause_of_zeros
 
     @property
     def _n_features_out(self) -> int:

@@ -8,22 +8,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
-from tikhonet.estimators.checks import check_validation
+from tikhonet.estimators.checks import check_validation, check_weights
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.files import is_plain
-from tikhonet.estimators.head import HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
+from tikhonet.estimators.head import Head, HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
+from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.model import Model
 from tikhonet.estimators.parameters import LIFTS, LOSSES, Parameters
-from tikhonet.estimators.probabilities import sharpness
+from tikhonet.estimators.probabilities import cross_entropy, sharpness
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.training import build_problem
 from tikhonet.export import Forward
@@ -64,6 +65,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @whole_or_not_at_all
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
 
@@ -86,8 +88,12 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         return self._learn(weigh(rows, factors), validation)
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @whole_or_not_at_all
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One epoch over these rows; the first call needs all `classes`, and its rows fix the scaling."""
+        """One epoch over these rows; the first call needs all `classes`, and its rows fix the scaling.
+
+        A model from a file, whose rows are gone, stays as it is until a better one is learned.
+        """
         first = not hasattr(self, "_model")
         X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
@@ -95,6 +101,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             raise ValueError("classes must hold all class labels at the first call of partial_fit, got None")
         if first:
             self.classes_ = np.unique(classes)
+            if len(self.classes_) < 2:
+                raise ValueError(f"classes must hold at least 2 labels, got {classes!r}; pass all that will ever come")
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes must be those of the first call ({self.classes_}), got {np.unique(classes)}")
         rows = self._rows(X, y, sample_weight, partial=True)
@@ -113,12 +121,22 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities: the softmax of the scores, as sharp as fits rows that were not trained on."""
-        scores = self._scores(self._check_inputs(X))
-        probabilities: Floats = softmax(self._sharpness[self.decision] * scores, axis=1)
+        probabilities: Floats = softmax(self._logits(X), axis=1)
         return probabilities
 
     def predict_log_proba(self, X: Any) -> Floats:
-        return np.log(self.predict_proba(X))
+        """Their logarithms, finite also where probabilities round to 0."""
+        logarithms: Floats = log_softmax(self._logits(X), axis=1)
+        return logarithms
+
+    def _logits(self, X: Any) -> Floats:
+        scores = self._scores(self._check_inputs(X))
+        if self.decision not in self._sharpness:
+            raise ValueError(
+                f'decision was "forward" in the last fit, so probabilities of {self.decision!r} were not measured; '
+                f'fit with decision="{self.decision}" for its probabilities'
+            )
+        return self._sharpness[self.decision] * scores
 
     def to_forward(self) -> Forward:
         forward = super().to_forward()
@@ -142,13 +160,13 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         return -energies(problem, model.W, model.V, scaled, len(self.classes_))
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, partial: bool = False) -> Rows:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_weights(sample_weight, X)
         rows = canonical(dense(X), self._codes(y), weight)
         present = np.unique(rows.Y[:, 0].astype(np.intp))
         if len(present) < 2 and not partial:
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
-                f"{self.classes_[present].tolist()[0]!r}"
+                f"{self.classes_.tolist()[present[0]]!r}"
             )
         return rows
 
@@ -156,10 +174,17 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         """The weight of each class, "balanced" by these rows."""
         if self.class_weight is None:
             return np.ones(len(self.classes_))
-        labels = self.classes_[rows.Y[:, 0].astype(np.intp)]
-        factors: Floats = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=labels, sample_weight=rows.weight
+        labels = rows.Y[:, 0].astype(np.intp)
+        # Not every call of partial_fit has rows of all classes; those without any need no weight.
+        known = np.unique(labels) if self.class_weight == "balanced" else np.arange(len(self.classes_))
+        factors = np.ones(len(self.classes_))
+        factors[known] = compute_class_weight(
+            self.class_weight, classes=self.classes_[known], y=self.classes_[labels], sample_weight=rows.weight
         )
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors[labels].any()):
+            raise ValueError(
+                f"class_weight must hold finite weights of at least 0, not 0 for all rows, got {self.class_weight!r}"
+            )
         return factors
 
     def _codes(self, y: Any, name: str = "y") -> Floats:
@@ -186,8 +211,13 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             return logistic(classes)
         return Kind(lambda data, strength: fit_classifier(clone(self.head), data, classes))
 
+    def _score_loss(self, head: Head, data: HeadData) -> float:
+        scores = head(data.features)
+        believed = sharpness(scores, data.labels, data.weight) * scores
+        return cross_entropy(believed, data.labels, data.weight)
+
     def _calibrate(self, model: Model, scaled: Floats, data: HeadData) -> None:
-        self._sharpness = {"forward": 1.0, "energy": 1.0}
+        self._sharpness = {"forward": 1.0}
         if not self._head(model.head.coef).calibrated:
             self._sharpness["forward"] = sharpness(model.head(data.features), data.labels, data.weight)
         if self.decision == "energy":
@@ -225,7 +255,12 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         self.classes_ = np.array([label for label in fitted["classes"] if is_plain(label)], dtype)
         if len(self.classes_) != len(self._model.head.coef) or len(self.classes_) < 2:
             raise ValueError(f"there are {len(self._model.head.coef)} scores for {len(self.classes_)} classes")
-        self._sharpness = {rule: float(fitted["sharpness"][rule]) for rule in ("forward", "energy")}
+        measured = {rule: float(value) for rule, value in dict(fitted["sharpness"]).items()}
+        if measured.get("energy") == 1.0:
+            del measured["energy"]  # what older files say where it was not measured
+        if "forward" not in measured or not set(measured) <= {"forward", "energy"}:
+            raise ValueError(f"sharpness must hold that of the rules forward and energy, got {measured}")
+        self._sharpness = measured
 
 
 def weigh(rows: Rows, factors: Floats) -> Rows:

@@ -9,15 +9,17 @@ import numpy as np
 import torch
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
+from tikhonet.estimators.checks import check_weights
 from tikhonet.estimators.head import Kind, trained
+from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import LOSSES, Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.scaling import Standard
+from tikhonet.estimators.supervision import takes_numbers
 from tikhonet.export import Forward
 from tikhonet.losses import Loss
 
@@ -44,11 +46,12 @@ class BCDFeatures(BCDEstimator):
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @whole_or_not_at_all
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the network on X and y."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        numbers = type_of_target(y).startswith("continuous") if self.target == "auto" else self.target == "numbers"
+        weight = check_weights(sample_weight, X)
+        numbers = takes_numbers(np.asarray(y), self.target)
         if not numbers and np.ndim(y) > 1 and np.shape(y)[1] > 1:
             raise ValueError(f'y must be one column of classes, got shape {np.shape(y)}; use target="numbers"')
         self._classes = 0

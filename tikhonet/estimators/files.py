@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import warnings
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -12,9 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from tikhonet import storage
 from tikhonet.estimators.head import Head
 from tikhonet.estimators.model import Model
+from tikhonet.estimators.parameters import SETS
 from tikhonet.estimators.scaling import Scaling
+from tikhonet.estimators.training import cause_of_zeros
+from tikhonet.estimators.warned import users_level
 from tikhonet.network import Network
+from tikhonet.sets import Everything, NonNegative
 from tikhonet.solvers import Status
+from tikhonet.solvers.sparsity import Kind
 from tikhonet.storage import ModelFormatError
 
 Path = str | os.PathLike[str]
@@ -38,11 +44,12 @@ class NotInFile:
 def save_estimator(estimator: Any, path: Path, fitted: dict[str, Any]) -> None:
     """Write the model, the parameters that are plain numbers, words, lists and dicts, and `fitted`.
 
-    Objects among the parameters (a loss, a head, callbacks) are left out, but for the network: the loaded
-    estimator predicts the same and has the default in their place.
+    Objects among the parameters (a loss, a head, callbacks) are left out, but for the network and for sets that have
+    a name: the loaded estimator predicts the same and has the default in their place.
     """
     model: Model = estimator._model
-    parameters = {name: plain(value) for name, value in estimator.get_params(deep=False).items() if is_plain(value)}
+    given = estimator.get_params(deep=False) | named_set(estimator.constraint)
+    parameters = {name: plain(value) for name, value in given.items() if is_plain(value)}
     header = {
         "estimator": type(estimator).__name__,
         "parameters": parameters,
@@ -50,6 +57,7 @@ def save_estimator(estimator: Any, path: Path, fitted: dict[str, Any]) -> None:
         "network": storage.network_header(model.network),
         "n_iter": estimator.n_iter_,
         "status": estimator.status_.name,
+        "sparsity": estimator._cause_of_zeros,
         "feature_names": list(getattr(estimator, "feature_names_in_", ())),
         "fitted": fitted,
     }
@@ -76,6 +84,8 @@ def load_estimator(cls: type, path: Path) -> tuple[Any, dict[str, Any]]:
         estimator._model, estimator.network_ = model, network
         estimator.n_features_in_ = network.widths[0]
         estimator.n_iter_, estimator.status_ = int(header["n_iter"]), Status[header["status"]]
+        known = header.get("sparsity") or cause_of_zeros(estimator, model)
+        estimator._cause_of_zeros = read_cause(known)
         if names := [str(name) for name in header["feature_names"]]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
         return estimator, dict(header["fitted"])
@@ -83,6 +93,31 @@ def load_estimator(cls: type, path: Path) -> tuple[Any, dict[str, Any]]:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFormatError(f"{path} does not hold a whole {cls.__name__}: {error}; save it again") from None
+
+
+def named_set(constraint: Any) -> dict[str, Any]:
+    """The parameters that say the same as a set that is an object, where any do."""
+    if constraint is None or isinstance(constraint, str):
+        return {}
+    if type(constraint) is Everything:
+        return {"constraint": None}
+    if type(constraint) is NonNegative:
+        return {"constraint": "nonnegative"}
+    for name, kind in SETS.items():
+        if type(constraint) is kind:
+            return {"constraint": name, "radius": float(constraint.radius)}  # type: ignore[attr-defined]
+    warnings.warn(
+        f"constraint={constraint!r} is not kept in the model file, since it has no name: the loaded model predicts the "
+        "same, but is fitted again without a set",
+        stacklevel=users_level(),
+    )
+    return {}
+
+
+def read_cause(found: dict[str, Any]) -> dict[str, Any]:
+    if set(found) != {"kind", "asked", "over"} or found["kind"] not in get_args(Kind):
+        raise ModelFormatError(f"sparsity must say what made zeros in the fit, got {str(found)[:80]}")
+    return dict(found)
 
 
 def read_model(network: Network, tensors: dict[str, torch.Tensor]) -> Model:

@@ -32,7 +32,7 @@ UNREACHED = 1e3
 C_GRID = (0.3, 3.0, 30.0, 300.0)
 SVM_GRID = (0.1, 1.0, 10.0, 100.0)
 RIDGE_GRID = tuple(10.0**power for power in range(-6, 1))
-NO_REGRESSOR = "head must have one row of coef_ for each target, got {}; use Ridge or Lasso"
+NO_REGRESSOR = "head must have one row of coef_ for each target, and predict by it, got {}; use Ridge or Lasso"
 NO_CLASSIFIER = "head must have one row of coef_ for each class, got {}; use LinearSVC or LogisticRegression"
 ENOUGH = 5000
 """Rows that are enough to choose a strength on."""
@@ -165,7 +165,23 @@ def fit_estimator(estimator: Any, data: HeadData, targets: Any, refusal: str = N
     fitted = estimator.fit(data.features / norm, targets, **weights)
     if not hasattr(fitted, "coef_"):
         raise ValueError(refusal.format(estimator))
-    return Head(np.atleast_2d(fitted.coef_) / norm, np.atleast_1d(fitted.intercept_))
+    # In the order that a model file has, so that a loaded model rounds the same.
+    coef = np.ascontiguousarray(np.atleast_2d(fitted.coef_) / norm)
+    return Head(coef, np.zeros(len(coef)) + np.atleast_1d(fitted.intercept_))
+
+
+def fit_regressor(estimator: Any, data: HeadData, targets: Floats) -> Head:
+    """The same for numbers, where predictions are what the coefficients say: with a log link they are not."""
+    outputs = targets.shape[1]
+    head = fit_estimator(estimator, data, targets[:, 0] if outputs == 1 else targets)
+    rows = data.features[:10]
+    with np.errstate(all="ignore"):  # what a link makes of a score may overflow
+        predicted = np.reshape(estimator.predict(rows / data.norm), (len(rows), -1))
+        scores = head(rows)
+    same = head.coef.shape == (outputs, rows.shape[1]) and scores.shape == predicted.shape
+    if not (same and np.allclose(scores, predicted, atol=1e-6 * float(np.abs(predicted).max()))):
+        raise ValueError(NO_REGRESSOR.format(estimator))
+    return head
 
 
 def fit_classifier(estimator: Any, data: HeadData, classes: int) -> Head:

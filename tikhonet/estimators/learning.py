@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any, Self
 
 import numpy as np
@@ -18,17 +19,25 @@ from tikhonet.estimators.files import NotInFile
 from tikhonet.estimators.head import Head, HeadData, Kind
 from tikhonet.estimators.model import Model
 from tikhonet.estimators.parameters import Parameters
-from tikhonet.estimators.rows import Floats, Mask, Rows, canonical, fingerprint, joined
+from tikhonet.estimators.rows import Floats, Mask, Rows, in_order, joined
 from tikhonet.estimators.scaling import Scaling
-from tikhonet.estimators.training import HOLD_OUT_FROM, Data, Trained, build_problem, build_solver, train
+from tikhonet.estimators.stream import Stream
+from tikhonet.estimators.training import (
+    HOLD_OUT_FROM,
+    Data,
+    Trained,
+    build_problem,
+    build_solver,
+    cause_of_zeros,
+    train,
+)
+from tikhonet.estimators.warned import users_level
 from tikhonet.estimators.watching import watching
-from tikhonet.solvers import BlockDescent, Status
-from tikhonet.solvers.batches import Validation
+from tikhonet.solvers import BlockDescent, Status, Stochastic
+from tikhonet.solvers.batches import Batch, Validation
 from tikhonet.solvers.devices import check_device
 from tikhonet.solvers.result import best_epoch
 
-MEMORY = 10_000
-"""Rows that `partial_fit` remembers, to refit the head on: a uniform sample of all that it saw."""
 RETRAIN_BELOW = 1000
 """With fewer rows, those held out are missed: the network is trained again on all, as long as was best."""
 FEW_STEPS = 50
@@ -42,15 +51,20 @@ REMEDIES = {
 }
 
 
-LIBRARIES = ("tikhonet", "sklearn", "joblib")
+def whole_or_not_at_all(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A fit that fails, whatever it has set by then, leaves the estimator as it was."""
 
+    @wraps(fit)
+    def fit_or_restore(self: Any, *args: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **options)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
-def users_level() -> int:
-    """The `stacklevel` for a warning by the caller to point at the line outside of these libraries."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in LIBRARIES:
-        frame, level = frame.f_back, level + 1
-    return level
+    return fit_or_restore
 
 
 class Learning(Parameters):
@@ -71,6 +85,10 @@ class Learning(Parameters):
     def _in_own_units(self, head: Head) -> Head:
         """The head whose scores are in the units of y."""
         return head
+
+    def _score_loss(self, head: Head, data: HeadData) -> float:
+        """How far the scores of a head in the units of y are from the targets."""
+        return 0.0
 
     def _calibrate(self, model: Model, scaled: Floats, data: HeadData) -> None:
         """Learn how far scores are to be believed, from rows that were not trained on where there are any."""
@@ -102,8 +120,9 @@ class Learning(Parameters):
         ended_well = trained.status in (Status.FINISHED, Status.EARLY_STOPPED)
         if held_out and not validation and len(rows) < RETRAIN_BELOW and ended_well:
             trained = self._retrain(trained, rows, seed, start)
-        self._finish(trained, scaling, rows.take(np.flatnonzero(final)), strength)
-        self._stream: tuple[Any, Rows | None] = (trained.state, None)
+        rows = rows.take(np.flatnonzero(final))
+        self._finish(trained, self._with_head(trained, scaling, rows, strength))
+        self._stream = Stream.after_fit(trained.state, rows, strength)
         return self
 
     def _learn_more(self, rows: Rows) -> Self:
@@ -112,30 +131,66 @@ class Learning(Parameters):
             raise ValueError(
                 f'partial_fit needs solver="stochastic", got {self.solver!r}; use fit with warm_start=True'
             )
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         first = not hasattr(self, "_model")
+        if not first:
+            self._check_network(rows.X.shape[1])
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         scaling = Scaling.fit(rows.X, rows.weight) if first else self._model.scaling
         rows = self._scaled(rows, scaling)
         if first:
             self._start_targets(rows)
-        state, memory = getattr(self, "_stream", (None, None))
+        stream = getattr(self, "_stream", Stream())
+        state = stream.state if stream.suits(self.dtype, self.device) else None
         start = None if first or state else (self._model.W, self._model.V)
         trained = self._run(rows, None, seed, state=state, start=start, epochs=1)
-        if memory is not None:
-            both = joined(memory, rows)
-            rows = canonical(both.X, both.Y, both.weight)
-            # Fingerprints are as good as random numbers, so the first of them are a uniform sample.
-            rows = rows.take(np.arange(min(MEMORY, len(rows))))
-        everything = np.ones(len(rows), bool)
-        strength = self._judge(self._model_of(trained, scaling), rows, ~everything, everything)
-        self._finish(trained, scaling, rows, strength)
-        self._stream = (trained.state, rows)
+        rows = stream.with_rows(rows)
+        whole = first or stream.whole or self._outdoes_model(trained, scaling, rows)
+        self._stream = replace(stream, state=trained.state, rows=rows, whole=whole, of_fit=False)
+        if whole:
+            trained = self._refit_V(trained, rows)
+            everything = np.ones(len(rows), bool)
+            model = self._model_of(trained, scaling)
+            strength = self._judge(model, rows, ~everything, everything, stream.strength)
+            self._finish(trained, self._with_head(trained, scaling, rows, strength))
         return self
 
+    def _check_network(self, features: int) -> None:
+        network, last = self._network(features), self._model.network
+        if network != last:
+            raise ValueError(
+                "hidden_layer_sizes, network and skip must be those of the last fit for partial_fit to go on, "
+                f"with widths {last.widths}, got {network.widths}; use fit to begin anew"
+            )
+
+    def _refit_V(self, trained: Trained, rows: Rows) -> Trained:
+        """With V fitted to these rows: the solver fits it to those of one call only, which may be very few."""
+        if trained.status is Status.NONFINITE:
+            return trained
+        solver = build_solver(self, len(rows))
+        assert isinstance(solver, Stochastic)
+        X, targets, weight = (part.to(trained.V) for part in self._tensors(rows))
+        problem = build_problem(self, self._network(X.shape[1]), float(weight.sum()))
+        features = problem.network.features(X, trained.W)
+        return replace(trained, V=solver.refit_V(problem, trained.V, [Batch(features, targets, weight)]))
+
+    def _outdoes_model(self, trained: Trained, scaling: Scaling, rows: Rows) -> bool:
+        """Whether this network, with a head fitted on two thirds of the rows, beats the last model on the others.
+
+        It is asked where the rows that the last model learned from are gone: a few new ones make a worse one.
+        """
+        if len(rows) < HOLD_OUT_FROM or trained.status is Status.NONFINITE:
+            return False
+        judge = np.arange(len(rows)) % 3 == 0  # the order is as good as random
+        test, rest = (rows.take(np.flatnonzero(mask)) for mask in (judge, ~judge))
+        trained = self._refit_V(trained, rest)
+        strength = self._head(trained.V.cpu().double().numpy()).default
+        models = self._with_head(trained, scaling, rest, strength), self._model
+        new, old = (self._score_loss(model.head, self._head_data(model, test)) for model in models)
+        return new < old
+
     def _scaled(self, rows: Rows, scaling: Scaling) -> Rows:
-        """Scaled inputs, sorted by what they are in float32: the same order in whatever units they came."""
-        rows = replace(rows, X=scaling(rows.X, self.dtype))
-        return rows.take(np.argsort(fingerprint(rows.X.astype(np.float32)), kind="stable"))
+        """Scaled inputs, in an order that has nothing to do with the units they came in."""
+        return in_order(replace(rows, X=scaling(rows.X, self.dtype)))
 
     def _hold_out(self, rows: Rows, seed: int) -> Mask:
         """A share of the rows, evenly over the targets, to stop early by and to choose the head's strength on."""
@@ -197,12 +252,15 @@ class Learning(Parameters):
         V = trained.V.cpu()
         return Model(scaling, self._network(len(scaling.shift)), W, V, Head(V.double().numpy(), np.zeros(len(V))))
 
-    def _judge(self, model: Model, rows: Rows, judge: Mask, final: Mask) -> float:
-        """The head's strength, and how far its scores are to be believed, by the rows to judge by."""
+    def _judge(self, model: Model, rows: Rows, judge: Mask, final: Mask, last: float | None = None) -> float:
+        """The head's strength, and how far its scores are to be believed, by the rows to judge by.
+
+        Without any it is the last one, where this kind of head knows it.
+        """
         kind = self._head(model.head.coef)
         if not judge.any():
             judge = final
-            strength = kind.default
+            strength = last if last in kind.grid else kind.default
             rest = data = self._head_data(model, rows)
         else:
             data, rest = (self._head_data(model, rows.take(np.flatnonzero(mask))) for mask in (judge, ~judge))
@@ -215,11 +273,15 @@ class Learning(Parameters):
     def _head_data(self, model: Model, rows: Rows) -> HeadData:
         return HeadData(lambda: model.scaled_features(rows.X, self.device), rows.Y, rows.weight)
 
-    def _finish(self, trained: Trained, scaling: Scaling, rows: Rows, strength: float) -> None:
-        """Fit the head on these rows, and keep what was learned."""
+    def _with_head(self, trained: Trained, scaling: Scaling, rows: Rows, strength: float) -> Model:
+        """The model with a head fitted on these rows."""
         model = self._model_of(trained, scaling)
         head = self._head(model.head.coef).fit(self._head_data(model, rows), strength)
-        self._model = replace(model, head=self._in_own_units(head))
-        self.network_ = model.network
+        return replace(model, head=self._in_own_units(head))
+
+    def _finish(self, trained: Trained, model: Model) -> None:
+        """Keep what was learned."""
+        self._model, self.network_ = model, model.network
+        self._cause_of_zeros = cause_of_zeros(self, model)
         self.n_iter_, self.status_ = trained.iterations, trained.status
         self.history_, self.certificate_ = trained.history, trained.certificate

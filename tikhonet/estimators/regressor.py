@@ -10,12 +10,13 @@ import torch
 from sklearn.base import RegressorMixin, _fit_context, clone
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
-from tikhonet.estimators.checks import check_validation
-from tikhonet.estimators.head import Head, Kind, fit_estimator, ridge, trained
+from tikhonet.estimators.checks import check_validation, check_weights
+from tikhonet.estimators.head import Head, HeadData, Kind, fit_regressor, ridge, trained
+from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.scaling import Standard
@@ -47,6 +48,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @whole_or_not_at_all
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least."""
         rows, self._single = self._rows(X, y, sample_weight, reset=True)
@@ -61,9 +63,21 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
         return self._learn(rows, validation)
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @whole_or_not_at_all
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """One epoch over these rows; those of the first call fix the scaling of inputs and targets."""
-        rows, self._single = self._rows(X, y, sample_weight, reset=not hasattr(self, "_model"))
+        """One epoch over these rows; those of the first call fix the scaling of inputs and targets.
+
+        A model from a file, whose rows are gone, stays as it is until a better one is learned.
+        """
+        first = not hasattr(self, "_model")
+        rows, single = self._rows(X, y, sample_weight, reset=first)
+        if first:
+            self._single = single
+        elif rows.Y.shape[1] != len(self._model.head.coef):
+            raise ValueError(
+                f"y must have as many columns as in the last fit ({len(self._model.head.coef)}), "
+                f"got {rows.Y.shape[1]}; use fit to begin anew"
+            )
         return self._learn_more(rows)
 
     def predict(self, X: Any) -> Floats:
@@ -78,7 +92,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
         X, y = validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True
         )
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_weights(sample_weight, X)
         Y = np.asarray(y, np.float64)
         return canonical(dense(X), Y[:, None] if Y.ndim == 1 else Y, weight), Y.ndim == 1
 
@@ -93,7 +107,11 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
             return trained(V)
         if self.head == "ridge":
             return ridge(lambda data: self._standard(data.Y))
-        return Kind(lambda data, strength: fit_estimator(clone(self.head), data, self._standard(data.Y)))
+        return Kind(lambda data, strength: fit_regressor(clone(self.head), data, self._standard(data.Y)))
+
+    def _score_loss(self, head: Head, data: HeadData) -> float:
+        wrong = (head(data.features) - data.Y) / self._standard.deviation
+        return float(data.weight @ np.square(wrong).sum(1))
 
     def _in_own_units(self, head: Head) -> Head:
         mean, deviation = self._standard.mean, self._standard.deviation

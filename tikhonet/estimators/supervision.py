@@ -6,7 +6,9 @@ and for a similarity S the entry s_ij itself, by the leading eigenpairs of its p
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -17,20 +19,25 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 
 from tikhonet.estimators.rows import Floats
-from tikhonet.estimators.scaling import spread
+from tikhonet.estimators.scaling import Standard, spread
+from tikhonet.estimators.warned import users_level
 from tikhonet.hashing.codewords import codewords
 
 SMALL = 2000
 """Samples up to which all eigenpairs of a similarity are computed at once."""
+MANY = 20
+"""More different whole numbers than this, and than a tenth of the rows, may be numbers rather than classes."""
 
 
 @dataclass(frozen=True)
 class Supervision:
     Y: Floats
-    kind: Literal["classes", "sets", "numbers"]
-    """Of what: one label a row, or several, as columns that are 1 where a row has the label; or any numbers."""
+    kind: Literal["classes", "sets", "numbers", "similarity"]
+    """Of what: one label a row or several, as columns that are 1 where a row has the label; numbers; a similarity."""
+    classes: NDArray[Any] | None = None
+    """The labels that the columns stand for, where y named them."""
 
-    def starting_map(self, weight: Floats, n_bits: int, seed: int) -> tuple[Floats, Floats]:
+    def start(self, weight: Floats, n_bits: int, seed: int) -> Start:
         """(C, t) of the first codes, sign(Y C - t).
 
         A class starts with its codeword. Sets of labels and numbers are cut by hyperplanes. Through zero, two sets
@@ -40,12 +47,38 @@ class Supervision:
         rng = np.random.default_rng(seed)
         if self.kind == "classes":
             # Half a vote decides for equal rows of two classes.
-            return codewords(self.Y.shape[1], n_bits, seed), rng.choice([-0.5, 0.5], n_bits)
-        directions = rotations(self.Y.shape[1], n_bits, rng)
-        mean, deviation = spread(self.Y @ directions, weight)
+            words = codewords(self.Y.shape[1], n_bits, seed)
+            return Start(self.kind, words, rng.choice([-0.5, 0.5], n_bits), classes=self.classes)
+        standard = Standard.fit(self.Y, weight) if self.kind == "numbers" else None
+        Y = standard(self.Y) if standard else self.Y
+        directions = rotations(Y.shape[1], n_bits, rng)
+        mean, deviation = spread(Y @ directions, weight)
         if self.kind == "sets":
-            return directions, mean / 2
-        return directions, mean + deviation * rng.uniform(-1, 1, n_bits) / self.Y.shape[1]
+            return Start(self.kind, directions, mean / 2)
+        threshold = mean + deviation * rng.uniform(-1, 1, n_bits) / Y.shape[1]
+        return Start(self.kind, directions, threshold, standard)
+
+
+@dataclass(frozen=True)
+class Start:
+    """How the first codes come from Y, less the mean and in units of the deviation where these are numbers."""
+
+    kind: str
+    directions: Floats
+    threshold: Floats
+    standard: Standard | None = None
+    classes: NDArray[Any] | None = None
+
+    def targets(self, Y: Floats) -> Floats:
+        return self.standard(Y) if self.standard else Y
+
+    def codes(self, Y: Floats) -> Floats:
+        return np.where(self.targets(Y) @ self.directions - self.threshold > 0, 1.0, -1.0)
+
+    def suits(self, supervision: Supervision, n_bits: int) -> bool:
+        """Whether it gives such targets codes of so many bits; columns of a similarity mean nothing of their own."""
+        fits = self.directions.shape == (supervision.Y.shape[1], n_bits)
+        return fits and self.kind == supervision.kind != "similarity"
 
 
 def rotations(width: int, n_bits: int, rng: np.random.Generator) -> Floats:
@@ -55,9 +88,29 @@ def rotations(width: int, n_bits: int, rng: np.random.Generator) -> Floats:
     return directions
 
 
-def from_targets(y: Any) -> tuple[Supervision, NDArray[Any] | None]:
-    """From classes (one column), an indicator matrix of labels, or real numbers; with the classes, if any."""
+def takes_numbers(y: NDArray[Any], target: str) -> bool:
+    """Whether y is numbers, not classes; "auto" takes whole numbers for classes, and warns where that may be wrong."""
+    if target != "auto":
+        return target == "numbers"
+    if type_of_target(y, input_name="y").startswith("continuous"):
+        return True
+    kinds = len(np.unique(y)) if y.dtype.kind == "f" else 0
+    if kinds > max(MANY, len(y) // 10):
+        warnings.warn(
+            f'y holds {kinds} different whole numbers in {len(y)} rows, which target="auto" takes for classes; '
+            'use target="numbers" if near numbers are alike, else target="classes"',
+            stacklevel=users_level(),
+        )
+    return False
+
+
+def from_targets(y: Any, target: str = "auto") -> Supervision:
+    """From classes (one column), an indicator matrix of labels, or real numbers."""
     y = y.toarray() if sparse.issparse(y) else np.asarray(y)
+    if y.dtype == object and all(isinstance(label, Real) for label in y.flat):
+        y = np.array(y.tolist())
+    if takes_numbers(y, target):
+        return from_numbers(y)
     kind = type_of_target(y, input_name="y")
     if kind in ("binary", "multiclass"):
         classes, codes = np.unique(np.ravel(y), return_inverse=True)
@@ -65,27 +118,31 @@ def from_targets(y: Any) -> tuple[Supervision, NDArray[Any] | None]:
             raise ValueError(
                 f"y must hold at least 2 classes, got 1 class: {classes[0].item()!r}; codes would all be equal"
             )
-        return Supervision(np.eye(len(classes))[codes], "classes"), classes
-    if kind.startswith("continuous"):
-        numbers = np.asarray(y, np.float64).reshape(len(y), -1)
-        mean, deviation = spread(numbers, np.ones(len(numbers)))
-        if not deviation.any():
-            raise ValueError("y must hold different numbers, got one value only; codes would all be equal")
-        return Supervision((numbers - mean) / np.where(deviation > 0, deviation, 1.0), "numbers"), None
+        return Supervision(np.eye(len(classes))[codes], "classes", classes)
     if kind == "multilabel-indicator":
         if not np.isin(y, (0, 1)).all():
             raise ValueError(f"y must be 0 or 1 where labels have columns, got {y.min()} to {y.max()}; use y > 0")
         if not (y != y[0]).any():
             raise ValueError("y must hold different sets of labels, got one class of rows only; codes would be equal")
-        return Supervision(np.asarray(y, np.float64), "classes" if (y.sum(1) == 1).all() else "sets"), None
+        return Supervision(np.asarray(y, np.float64), "classes" if (y.sum(1) == 1).all() else "sets")
     raise ValueError(
         f"Unknown label type: y must hold one class a row, an indicator matrix of labels (0 and 1), or real numbers, "
         f"got {kind}; use sklearn.preprocessing.MultiLabelBinarizer for sets of labels"
     )
 
 
-def from_similarity(S: Any, rows: int, n_bits: int) -> Supervision:
-    """S ~ Y Y', from at most n_bits leading eigenpairs with positive eigenvalues."""
+def from_numbers(y: NDArray[Any]) -> Supervision:
+    try:
+        numbers = np.asarray(y, np.float64).reshape(len(y), -1)
+    except ValueError:
+        raise ValueError(f'y must hold numbers where target="numbers", got {y.dtype}; use target="classes"') from None
+    if not np.ptp(numbers, axis=0).any():
+        raise ValueError("y must hold different numbers, got one value only; codes would all be equal")
+    return Supervision(numbers, "numbers")
+
+
+def from_similarity(S: Any, rows: int, n_bits: int, kept: NDArray[np.intp]) -> Supervision:
+    """S ~ Y Y' for the rows that are kept, from at most n_bits leading eigenpairs with positive eigenvalues."""
     coarse = getattr(S, "dtype", None) in (np.float32, np.float16)
     S = check_array(S, accept_sparse="csr", dtype=np.float64, input_name="similarity")
     if S.shape[0] != S.shape[1]:
@@ -94,6 +151,8 @@ def from_similarity(S: Any, rows: int, n_bits: int) -> Supervision:
         raise ValueError(f"similarity must have a row and a column for each row of X ({rows}), got shape {S.shape}")
     if abs(S - S.T).max() > (1e-5 if coarse else 1e-8) * max(abs(S).max(), 1e-300):
         raise ValueError("similarity must be symmetric, got one that is not; use (S + S.T) / 2")
+    if len(kept) < rows:
+        S, rows = S[kept][:, kept], len(kept)
     S = (S + S.T) / 2
     if rows <= max(SMALL, n_bits + 1):
         values, vectors = np.linalg.eigh(S.toarray() if sparse.issparse(S) else S)
@@ -106,4 +165,4 @@ def from_similarity(S: Any, rows: int, n_bits: int) -> Supervision:
     Y: Floats = vectors[:, keep] * np.sqrt(values[keep])
     if np.abs(Y - Y[0]).max() <= 1e-9 * np.abs(Y).max():
         raise ValueError("similarity must tell rows apart, got one class of rows only; codes would all be equal")
-    return Supervision(Y, "numbers")
+    return Supervision(Y, "similarity")

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.certificates import Certificate, Check, certify, check_sparsity
+from tikhonet.estimators.model import Model
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.initialisations import deep_and_plain
 from tikhonet.network import Network, Weights
@@ -21,8 +22,10 @@ from tikhonet.schedules import Power, Proximal
 from tikhonet.sets import Everything
 from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, Training, TrainingState
 from tikhonet.solvers.batches import Validation
+from tikhonet.solvers.budget import counted
 from tikhonet.solvers.recipe import DEEP
 from tikhonet.solvers.result import Epoch
+from tikhonet.solvers.sparsity import measure_sparsity
 
 Watch = Callable[[Any], bool | None]
 STEPS = 150
@@ -75,6 +78,21 @@ def build_problem(parameters: Parameters, network: Network, rows: float) -> Prob
         # Without a ridge the features carry the labels almost free of charge; 0.02 a row did best on the digits.
         ridge_V=0.02 * rows if parameters.solver == "proximal" else 0.0,
     )
+
+
+def cause_of_zeros(parameters: Parameters, model: Model) -> dict[str, Any]:
+    """What makes weights zero in a fit with these parameters, in plain words."""
+    problem = build_problem(parameters, model.network, 1.0)
+    found = measure_sparsity(problem, model.W, parameters._budget()).as_dict()
+    return {name: found[name] for name in ("kind", "asked", "over")}
+
+
+def count_zeros(model: Model) -> dict[str, Any]:
+    """The share of weights that are zero, and numbers by the name of the matrix."""
+    matrices = {f"W[{n},{m}]": model.W[n, m] for n, m in counted(model.network)}
+    nonzeros = {name: int(matrix.count_nonzero()) for name, matrix in matrices.items()}
+    weights = {name: matrix.numel() for name, matrix in matrices.items()}
+    return {"zeros": 1 - sum(nonzeros.values()) / sum(weights.values()), "nonzeros": nonzeros, "weights": weights}
 
 
 def build_solver(parameters: Parameters, rows: int, network: Network | None = None) -> Stochastic | BlockDescent:
@@ -141,7 +159,10 @@ def train(
             blocks = None
             if start:
                 W = {edge: matrix.to(data.X) for edge, matrix in start[0].items()}
-                blocks = Blocks(problem.network.forward(data.X, W), start[1].to(data.X), W)
+                V = start[1].to(data.X)
+                if len(V) != data.targets.shape[1]:  # V of other targets is of no use, the network is
+                    V = V.new_zeros(data.targets.shape[1], V.shape[1])
+                blocks = Blocks(problem.network.forward(data.X, W), V, W)
             result = solver.run(problem, data.X, data.targets, weight=data.weight, seed=seed, start=blocks, watch=watch)
             return from_result(result)
         if epochs:

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.hashing.codes import Codes, check_codes, is_whole
-from tikhonet.hashing.counts import Counts, count
-from tikhonet.hashing.relevance import Relevance, Similar, relevance
-from tikhonet.hashing.ties import Tied, average_precision, precision_at
+from tikhonet.hashing.counts import Counts, Integers, count
+from tikhonet.hashing.relevance import Relevance, Rows, Similar, relevance
+from tikhonet.hashing.ties import Floats, Tied, TiedRows, average_precision, joined, precision_at
 
 AT = (100, 1000)
 """Cuts of the ranking, where the database is that large and no others are asked for."""
+PLACES = 2**20
+"""Pairs of query and distance that are measured at a time; a dozen numbers are made of each."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,21 @@ class Retrieval:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What is left of some queries: their ranked measures one by one, and sums of the rest by radius."""
+
+    answerable: NDArray[np.bool_]
+    average: list[TiedRows]
+    """Average precision of the whole ranking, then of its cuts."""
+    precision_at: list[TiedRows]
+    empty: NDArray[np.bool_]
+    precision: Floats
+    recall: Floats
+    items: Integers
+    relevant: Integers
+
+
 def evaluate(
     query_codes: Codes,
     query_labels: Any,
@@ -111,8 +128,18 @@ def evaluate(
         raise ValueError(f"radius must be a whole number from 0 to {n_bits}, the number of bits, got {radius}")
     cuts = check_cuts(at, len(base_codes))
     rows = relevance(query_labels, base_labels, len(query_codes), len(base_codes), similar)
-    counts = count(query_codes, base_codes, rows)
-    return measure(Counts(counts.items[:, : n_bits + 1], counts.relevant[:, : n_bits + 1]), int(radius), cuts)
+    step = max(1, PLACES // (8 * query_codes.shape[1] + 1))
+    parts = []
+    for start in range(0, len(query_codes), step):
+        counts = count(query_codes[start : start + step], base_codes, shifted(rows, start))
+        counts = Counts(counts.items[:, : n_bits + 1], counts.relevant[:, : n_bits + 1])
+        parts.append(measure(counts, int(radius), cuts))
+    return summary(parts, len(base_codes), int(radius), cuts)
+
+
+def shifted(rows: Rows, start: int) -> Rows:
+    """The relevance of the queries from `start` on."""
+    return lambda part: rows(slice(part.start + start, part.stop + start))
 
 
 def check_cuts(at: Sequence[int] | int | None, database: int) -> tuple[int, ...]:
@@ -125,40 +152,59 @@ def check_cuts(at: Sequence[int] | int | None, database: int) -> tuple[int, ...]
     return tuple(map(int, cuts))
 
 
-def measure(counts: Counts, radius: int, cuts: Iterable[int]) -> Retrieval:
-    """All measures of the counts."""
+def measure(counts: Counts, radius: int, cuts: Iterable[int]) -> Measured:
+    """All measures of the counts of some queries."""
     answerable = counts.all_relevant > 0
-    if not answerable.any():
-        raise ValueError("query_labels must share labels with base_labels, but nothing is relevant to any query")
     precision, recall = balls(counts)
-    cuts = list(cuts)
-    return Retrieval(
-        queries=len(counts.items),
-        database=counts.size,
-        n_bits=counts.items.shape[1] - 1,
-        without_relevant=int((~answerable).sum()),
-        mean_average_precision=average_precision(counts).mean(answerable),
-        mean_average_precision_at={k: average_precision(counts, k).mean(answerable) for k in cuts},
-        precision_at={k: precision_at(counts, k).mean() for k in cuts},
-        radius=radius,
-        precision_within=float(precision[:, radius].mean()),
-        recall_within=float(recall[answerable, radius].mean()),
-        empty_balls=float((counts.items[:, : radius + 1].sum(1) == 0).mean()),
-        curve=curve(counts, precision, recall[answerable]),
+    return Measured(
+        answerable=answerable,
+        average=[average_precision(counts, k) for k in (None, *cuts)],
+        precision_at=[precision_at(counts, k) for k in cuts],
+        empty=counts.items[:, : radius + 1].sum(1) == 0,
+        precision=precision.sum(0),
+        recall=recall[answerable].sum(0),
+        items=counts.items.sum(0),
+        relevant=counts.relevant.sum(0),
     )
 
 
-def balls(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def summary(parts: list[Measured], database: int, radius: int, cuts: Sequence[int]) -> Retrieval:
+    """Means over all queries."""
+    answerable, empty = (np.concatenate([getattr(part, name) for part in parts]) for name in ("answerable", "empty"))
+    if not answerable.any():
+        raise ValueError("query_labels must share labels with base_labels, but nothing is relevant to any query")
+    average = [joined([part.average[k] for part in parts]).mean(answerable) for k in range(len(cuts) + 1)]
+    found = curve(parts, len(answerable), int(answerable.sum()))
+    return Retrieval(
+        queries=len(answerable),
+        database=database,
+        n_bits=len(found.precision) - 1,
+        without_relevant=int((~answerable).sum()),
+        mean_average_precision=average[0],
+        mean_average_precision_at=dict(zip(cuts, average[1:], strict=True)),
+        precision_at={k: joined([part.precision_at[place] for part in parts]).mean() for place, k in enumerate(cuts)},
+        radius=radius,
+        precision_within=found.precision[radius],
+        recall_within=found.recall[radius],
+        empty_balls=float(empty.mean()),
+        curve=found,
+    )
+
+
+def balls(counts: Counts) -> tuple[Floats, Floats]:
     """Precision and recall of every query's ball of every radius; 0 for what is 0 / 0."""
     items, relevant = np.cumsum(counts.items, axis=1), np.cumsum(counts.relevant, axis=1)
     return relevant / np.maximum(items, 1), relevant / np.maximum(relevant[:, -1:], 1)
 
 
-def curve(counts: Counts, precision: NDArray[np.float64], recall: NDArray[np.float64]) -> Curve:
-    items, relevant = np.cumsum(counts.items.sum(0)), np.cumsum(counts.relevant.sum(0))
+def curve(parts: list[Measured], queries: int, answerable: int) -> Curve:
+    precision, recall, items, relevant = (
+        np.sum([getattr(part, name) for part in parts], axis=0) for name in ("precision", "recall", "items", "relevant")
+    )
+    items, relevant = np.cumsum(items), np.cumsum(relevant)
     return Curve(
-        tuple(precision.mean(0).tolist()),
-        tuple(recall.mean(0).tolist()),
+        tuple((precision / queries).tolist()),
+        tuple((recall / answerable).tolist()),
         tuple((relevant / np.maximum(items, 1)).tolist()),
         tuple((relevant / relevant[-1]).tolist()),
     )

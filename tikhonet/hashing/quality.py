@@ -56,7 +56,7 @@ def code_report(codes: Codes, n_bits: int) -> CodeReport:
     balance = 1 - np.abs(2 * mean - 1)
     return CodeReport(
         codes=len(codes),
-        n_bits=n_bits,
+        n_bits=int(n_bits),
         balance=float(balance.mean()),
         least_balance=float(balance.min()),
         constant_bits=int((~varies).sum()),

@@ -12,6 +12,7 @@ from scipy import sparse
 Relevance = NDArray[np.bool_]
 Similar = Callable[[Any, Any], Relevance]
 """(labels of some queries, labels of the database) -> boolean matrix, queries x database."""
+SEVERAL = (set, frozenset, dict, list, tuple, np.ndarray)
 Rows = Callable[[slice], Relevance]
 """The rows of the relevance matrix for some queries."""
 
@@ -43,10 +44,14 @@ def relevance(
             held = "nothing" if labels is None else f"{len(labels)}" if hasattr(labels, "__len__") else repr(labels)
             raise ValueError(f"{name} must hold one label for each of the {count} codes, got {held}")
     if similar is None:
+        check_no_sets(query_labels, "query_labels")
+        check_no_sets(base_labels, "base_labels")
         query_labels, base_labels = column(query_labels), column(base_labels)
         similar = share_a_label if check_labels(query_labels, base_labels) == 2 else same_label
         if similar is same_label:
             query_labels, base_labels = numbered(query_labels, base_labels)
+        else:  # once, not for every few queries again
+            query_labels, base_labels = (np.asarray(labels, np.float32) for labels in (query_labels, base_labels))
 
     def rows(part: slice) -> Relevance:
         found = np.asarray(similar(query_labels[part], base_labels))
@@ -72,21 +77,45 @@ def column(labels: Any) -> NDArray[Any]:
 
 
 def numbered(queries: NDArray[Any], base: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Text as numbers, which are compared faster; numbers as they are."""
-    kinds = {labels.dtype.kind for labels in (queries, base)}
-    if kinds <= set("biuf"):
+    """Text and objects as numbers, which are compared faster; numbers as they are."""
+    if {labels.dtype.kind for labels in (queries, base)} <= set("biuf"):
         return queries, base
-    if kinds & set("biuf"):
-        raise ValueError(
-            f"query_labels and base_labels must both be text or both numbers, got {queries.dtype} and {base.dtype}"
-        )
-    together = np.concatenate([queries, base])
-    if any(label is None or label != label for label in together.tolist()):
+    both = [*queries.tolist(), *base.tolist()]
+    if any(is_missing(label) for label in both):
         raise ValueError(
             "query_labels and base_labels must hold a label for every code, got None or NaN; give it a label of its own"
         )
-    number = np.unique(together, return_inverse=True)[1]
-    return number[: len(queries)], number[len(queries) :]
+    if len({isinstance(label, str | bytes) for label in both}) > 1:
+        raise ValueError(
+            "query_labels and base_labels must both be text or both numbers, "
+            f"got {queries.dtype} and {base.dtype} with some of each; make text of all of them with str"
+        )
+    numbers: dict[Any, int] = {}
+    places = np.array([numbers.setdefault(label, len(numbers)) for label in both])
+    return places[: len(queries)], places[len(queries) :]
+
+
+def is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas' NA is neither equal to itself nor not
+        return True
+
+
+def check_no_sets(labels: Any, name: str) -> None:
+    """Raise where several labels a row came as sets, lists, tuples or dicts instead of a matrix."""
+    if sparse.issparse(labels):
+        return
+    try:
+        found = np.asarray(labels)
+    except ValueError:  # rows of several lengths
+        found = np.array([*labels, None], object)[:-1]
+    held = next((label for label in found.flat if isinstance(label, SEVERAL)), None) if found.dtype == object else None
+    if held is not None:
+        raise ValueError(
+            f"{name} must hold one label a row, or an indicator matrix (rows x labels, 0 and 1) for several, "
+            f"got a {type(held).__name__} in a row; make the matrix with sklearn.preprocessing.MultiLabelBinarizer"
+        )
 
 
 def given(similar: NDArray[Any], queries: int, base: int) -> Rows:
@@ -107,7 +136,10 @@ def check_labels(queries: NDArray[Any], base: NDArray[Any]) -> int:
         )
     for name, labels in (("query_labels", queries), ("base_labels", base)):
         if labels.ndim == 2 and (labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all()):
-            raise ValueError(f"{name} must be an indicator matrix of zeros and ones, got other values ({labels.dtype})")
+            raise ValueError(
+                f"{name} must be an indicator matrix of zeros and ones, got other values ({labels.dtype}); "
+                "make it with sklearn.preprocessing.MultiLabelBinarizer"
+            )
         if labels.dtype.kind == "f" and np.isnan(labels).any():
             raise ValueError(f"{name} must hold a label for every code, got NaN")
     return queries.ndim

@@ -49,6 +49,13 @@ class TiedRows:
         return Tied(*(float(values[rows].mean()) for values in (self.expected, self.lower, self.upper)))
 
 
+def joined(parts: list[TiedRows]) -> TiedRows:
+    """Those of several blocks of queries."""
+    return TiedRows(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("expected", "lower", "upper"))
+    )
+
+
 def average_precision(counts: Counts, k: int | None = None) -> TiedRows:
     """AP = 1/min(R, k) sum over the relevant places up to k of (relevant ones so far) / place, of each query.
 
