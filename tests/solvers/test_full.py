@@ -314,28 +314,6 @@ def test_forward_start_has_no_lift_gap_under_the_tight_lift():
     assert all(value == 0 for value in problem.objective(start, samples).lift.values())
 
 
-def test_inputs_in_large_units_do_not_excuse_the_other_blocks():
-    generator = torch.Generator().manual_seed(0)
-    X = 255 * torch.rand(400, 20, generator=generator, dtype=torch.float64)
-    targets = torch.randn(400, 2, generator=generator, dtype=torch.float64)
-    problem = Problem(Network.chain([20, 15], bias=True), gamma=1.0)
-    result = BlockDescent(max_iter=12).run(problem, X, targets)
-    start, end = (result.history.stationarity[t].residual for t in (0, 12))
-    assert start["W"] > 1e4 * start["U"]
-    assert end["U"] > 1e-3 * start["U"]
-    assert result.status is Status.MAX_ITER
-    assert not certify(result).stationary
-
-
-def test_float32_steps_keep_their_promises_on_inputs_far_from_zero():
-    generator = torch.Generator().manual_seed(0)
-    X = 10 + torch.rand(300, 5, generator=generator)
-    targets = SQUARED.encode(torch.randint(0, 3, (300,), generator=generator))
-    problem = Problem(Network.chain([5, 8], bias=True), gamma=1.0)
-    certificate = certify(BlockDescent(Proximal(1e-3), max_iter=100, tol=1e-9).run(problem, X, targets))
-    assert certificate["promised"].holds, certificate
-
-
 def test_an_interruption_in_the_callback_leaves_the_iterations_before_it():
     problem, X, targets = small()
 
