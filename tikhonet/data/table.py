@@ -41,10 +41,10 @@ def default_names(count: int) -> list[str]:
 
 def check_names(names: Sequence[str], path: Path) -> None:
     """Columns are found by their names, so no two may have the same."""
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        times = "twice" if count == 2 else f"{count} times"
-        raise DataError(f"{path}: columns must have different names, got {name!r} {times}; rename one")
+    for name, count in Counter(names).items():
+        if count > 1:
+            times = "twice" if count == 2 else f"{count} times"
+            raise DataError(f"{path}: columns must have different names, got {name!r} {times}; rename one")
 
 
 def locate(label: Label, names: Sequence[str], path: Path, hint: str = "") -> int | None:

@@ -110,11 +110,12 @@ def _read_parquet(path: Path, label: Label) -> Table:
     except ImportError:
         raise DataError(f"{path} needs pyarrow to be read; pip install pyarrow, or save it as .csv or .npz") from None
     try:
+        # The names alone first: pyarrow cannot read columns of one name.
+        names = list(pyarrow.parquet.read_schema(path).names)
+        check_names(names, path)
         columns = pyarrow.parquet.read_table(path)
     except pyarrow.ArrowException as error:
         raise ValueError(error) from None
-    names = list(columns.column_names)
-    check_names(names, path)
     place = locate(label, names, path)
     features = [k for k in range(len(names)) if k != place]
     if not features or columns.num_rows == 0:
