@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.datasets import make_blobs, make_regression
 
 QUICK = {"hidden_layer_sizes": (16,), "random_state": 0}
+HASHER = {"hidden_layer_sizes": (30,), "n_bits": 16, "random_state": 0, "max_iter": 20, "batch_size": 20}
 
 
 def blobs(rows=120, features=4, classes=3, seed=0):

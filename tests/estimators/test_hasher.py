@@ -7,14 +7,13 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
+from tests.estimators.samples import HASHER as SMALL
 from tests.estimators.samples import blobs
 from tikhonet.estimators import BCDClassifier, BCDHasher
 from tikhonet.estimators.coding import ROUNDS, CodeBlock
 from tikhonet.hashing import code_report, evaluate, hamming, unpack
 from tikhonet.network import Network
 from tikhonet.storage import ModelFormatError
-
-SMALL = {"hidden_layer_sizes": (30,), "n_bits": 16, "random_state": 0, "max_iter": 20, "batch_size": 20}
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from tests.estimators.samples import HASHER as SMALL
 from tests.estimators.samples import blobs
 from tikhonet.estimators import BCDFeatures, BCDHasher
 from tikhonet.hashing import hamming, unpack
-
-SMALL = {"hidden_layer_sizes": (30,), "n_bits": 16, "random_state": 0, "max_iter": 20, "batch_size": 20}
 
 
 def test_whole_numbers_can_be_numbers():
