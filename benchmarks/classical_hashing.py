@@ -13,11 +13,11 @@ import time
 import numpy as np
 from machine import describe
 
-from tikhonet.baselines.hashes import ITQ, ClassifierHash, DiscreteHash, PrincipalComponents, RandomProjections
 from tikhonet.data import Dataset, load
 from tikhonet.data.gist import gist
 from tikhonet.estimators import BCDClassifier
 from tikhonet.hashing import evaluate
+from tikhonet.paper.baselines.hashes import ITQ, ClassifierHash, DiscreteHash, PrincipalComponents, RandomProjections
 
 
 def rows_of(data: Dataset, count: int | None = None) -> np.ndarray:

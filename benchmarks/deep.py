@@ -24,9 +24,9 @@ from time_to_error import lines, mean, save, seconds_to
 from torch import Tensor, from_numpy
 
 from tikhonet import Blocks, Fenchel, Network, Problem, Stochastic
-from tikhonet.baselines import ADMM, Backprop
 from tikhonet.hashing import evaluate, pack
 from tikhonet.hashing.codewords import codewords
+from tikhonet.paper.baselines import ADMM, Backprop
 
 HE = {"initial": "gaussian", "initial_scale": 2**0.5}
 LOOKS_LINEAR = {"initial": "looks-linear", "initial_scale": 1.0}

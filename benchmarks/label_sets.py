@@ -13,10 +13,10 @@ import time
 import numpy as np
 from machine import describe
 
-from tikhonet.baselines.hashes import ITQ, DiscreteHash
 from tikhonet.data import load
-from tikhonet.estimators import BCDHasher
 from tikhonet.hashing import evaluate
+from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.paper.baselines.hashes import ITQ, DiscreteHash
 
 
 def draw(split: str, rows: int, images: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

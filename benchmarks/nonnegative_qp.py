@@ -17,7 +17,7 @@ from machine import describe
 from scipy.optimize import nnls
 
 from tikhonet import NonNegative
-from tikhonet.subproblems.convex import minimise_quadratic
+from tikhonet.descent.convex import minimise_quadratic
 
 WIDTH, ROUNDS, KKT = 784, 4, 1e-8
 

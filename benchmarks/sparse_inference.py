@@ -22,7 +22,7 @@ from machine import describe, images
 
 from tikhonet import Network
 from tikhonet.estimators import BCDClassifier
-from tikhonet.export import CModel
+from tikhonet.model.export import CModel
 
 SINGLE, ROUNDS, BATCHES = 400, 10, (16, 256, 1000)
 Predict = Callable[[np.ndarray], np.ndarray]

@@ -5,32 +5,7 @@ from pathlib import Path
 
 import tikhonet
 
-ORDER = [
-    "network",
-    "drawing",
-    "initialisations",
-    "lifts",
-    "losses",
-    "sets",
-    "samples",
-    "objective",
-    "tikhonov",
-    "subproblems",
-    "schedules",
-    "solvers",
-    "certificates",
-    "heads",
-    "storage",
-    "export",
-    "inference",
-    "hashing",
-    "estimators",
-    "baselines",
-    "data",
-    "experiments",
-    "report",
-    "cli",
-]
+ORDER = ["network", "problem", "descent", "trainer", "model", "estimators", "hashing", "data", "paper", "cli"]
 PACKAGE = Path(tikhonet.__file__).parent
 
 

@@ -1,25 +1,20 @@
 """Training Tikhonov regularised deep ReLU networks by convergent block coordinate descent."""
 
-from tikhonet.certificates import Certificate, certify
-from tikhonet.lifts import Fenchel, Lift, Tikhonov
-from tikhonet.losses import Huber, Loss, Softmax, Squared, SquaredHinge
-from tikhonet.network import BIAS, Network
-from tikhonet.objective import Blocks, Problem, Stationarity, Terms
-from tikhonet.samples import Samples
-from tikhonet.schedules import Constant, Custom, Power, Proximal, Schedule
-from tikhonet.sets import Box, ConvexSet, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
-from tikhonet.solvers import (
-    BlockDescent,
-    Budget,
-    History,
-    Result,
-    Sparsity,
-    Status,
-    Stochastic,
-    Training,
-    compact,
-    initial_blocks,
-)
+from tikhonet.descent.certificates import Certificate, certify
+from tikhonet.descent.full import BlockDescent
+from tikhonet.descent.result import History, Result, Status, Training
+from tikhonet.descent.schedules import Constant, Custom, Power, Proximal, Schedule
+from tikhonet.descent.start import initial_blocks
+from tikhonet.network.graph import BIAS, Network
+from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
+from tikhonet.problem.losses import Huber, Loss, Softmax, Squared, SquaredHinge
+from tikhonet.problem.objective import Blocks, Problem, Stationarity, Terms
+from tikhonet.problem.samples import Samples
+from tikhonet.problem.sets import Box, ConvexSet, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
+from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.sparsity.budget import Budget
+from tikhonet.trainer.sparsity.compact import compact
+from tikhonet.trainer.sparsity.measure import Sparsity
 
 __version__ = "0.1.0"
 

@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from tikhonet import Box, RowL1Ball, storage
+from tikhonet import Box, RowL1Ball
 from tikhonet.data import load
 from tikhonet.estimators import BCDClassifier
+from tikhonet.model import storage
 
 
 def results(document):

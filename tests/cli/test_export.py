@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tikhonet.estimators import BCDClassifier
-from tikhonet.export import CSRModel
+from tikhonet.model.export import CSRModel
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_full_disk_is_one_line(mistake, model, monkeypatch):
 
 
 def test_the_energy_rule_cannot_be_exported(mistake, model):
-    from tikhonet import storage
+    from tikhonet.model import storage
 
     header, tensors = storage.load(model)
     header["parameters"]["decision"] = "energy"

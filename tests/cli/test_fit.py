@@ -5,7 +5,8 @@ import pytest
 
 from tests.estimators.samples import QUICK, blobs
 from tikhonet.cli.fit import train
-from tikhonet.estimators import BCDClassifier, BCDHasher, BCDRegressor
+from tikhonet.estimators import BCDClassifier, BCDRegressor
+from tikhonet.hashing.hasher import BCDHasher
 
 
 def test_the_issues_example_writes_a_model_and_says_how_it_ended(run, tmp_path):

@@ -7,8 +7,8 @@ import pytest
 
 from tikhonet.cli.codes import read_codes
 from tikhonet.data import load
-from tikhonet.estimators import BCDHasher
 from tikhonet.hashing import hamming, unpack
+from tikhonet.hashing.hasher import BCDHasher
 
 FIT = "fit --task hash --bits 20 --hidden 30 --max-iter 4 --data digits --output"
 

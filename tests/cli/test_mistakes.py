@@ -153,8 +153,8 @@ def test_values_near_the_end_of_the_number_range_are_no_mistake(run, tmp_path):
 
 @pytest.mark.parametrize(("status", "code"), [("NONFINITE", 1), ("INTERRUPTED", 130), ("EARLY_STOPPED", 0)])
 def test_the_exit_code_says_whether_training_came_to_its_end(run, tmp_path, monkeypatch, status, code):
+    from tikhonet.descent.result import Status
     from tikhonet.estimators import BCDClassifier
-    from tikhonet.solvers import Status
 
     fit = BCDClassifier.fit
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tikhonet.report import Report
+from tikhonet.paper.report import Report
 
 SOLVERS = "proximal-s,stochastic,adam,pixels"
 SPACED = SOLVERS.replace(",", ", ")
@@ -37,7 +37,9 @@ def test_a_finished_run_is_not_done_again(once, run, monkeypatch):
     folder = once[0]
     before = {path: path.stat().st_mtime_ns for path in (folder / "records").iterdir()}
     monkeypatch.chdir(folder.parent)
-    monkeypatch.setattr("tikhonet.report.write_report", lambda output, command: Report(output / "report.html", [], []))
+    monkeypatch.setattr(
+        "tikhonet.paper.report.write_report", lambda output, command: Report(output / "report.html", [], [])
+    )
     assert "report.html" in run(*(SPACED if word == SOLVERS else word for word in WORDS)).out
     assert {path: path.stat().st_mtime_ns for path in (folder / "records").iterdir()} == before
 
@@ -68,7 +70,7 @@ def test_ctrl_c_keeps_finished_trials(run, tmp_path, monkeypatch):
         (folder / "records" / "pixels-0.json").write_text("{}")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tikhonet.experiments.mnist.run", interrupted)
+    monkeypatch.setattr("tikhonet.paper.experiments.mnist.run", interrupted)
     line = run(*WORDS, code=130).err
     assert "1 finished trials are kept in out/records" in line
 

@@ -2,7 +2,8 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDHasher, BCDRegressor
+from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.hashing.hasher import BCDHasher
 
 
 @parametrize_with_checks(

@@ -18,7 +18,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from tests.estimators.samples import QUICK, blobs, line
 from tikhonet import Fenchel, Network, RowL1Ball, Softmax
-from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDHasher, BCDRegressor
+from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.hashing.hasher import BCDHasher
 
 
 def test_constructors_only_store_and_clone_keeps_objects():

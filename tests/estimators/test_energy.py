@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from tests.estimators.samples import QUICK, blobs
-from tikhonet import Fenchel, Network, Problem, Tikhonov, storage
+from tikhonet import Fenchel, Network, Problem, Tikhonov
 from tikhonet.estimators import BCDClassifier
 from tikhonet.estimators.energy import energies
+from tikhonet.model import storage
 
 
 @pytest.mark.parametrize("lift", [Tikhonov(), Fenchel()])

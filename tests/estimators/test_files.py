@@ -9,8 +9,8 @@ from sklearn.svm import LinearSVC
 from tests.estimators.samples import QUICK, blobs, line
 from tikhonet import Network, SquaredHinge, Tikhonov
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
-from tikhonet.losses import Huber
-from tikhonet.storage import ModelFormatError
+from tikhonet.model.storage import ModelFormatError
+from tikhonet.problem.losses import Huber
 
 X, Y = blobs()
 MODELS = {
@@ -133,7 +133,7 @@ def test_files_of_others_are_refused(tmp_path):
     ],
 )
 def test_sealed_files_with_wrong_content_are_refused(change, tmp_path):
-    from tikhonet import storage
+    from tikhonet.model import storage
 
     BCDClassifier(**QUICK).fit(X, Y).save(tmp_path / "model")
     header, tensors = storage.load(tmp_path / "model")

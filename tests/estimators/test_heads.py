@@ -19,8 +19,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from tests.estimators.samples import QUICK, blobs, line
 from tikhonet.estimators import BCDClassifier, BCDRegressor
-from tikhonet.estimators.head import HeadData, logistic, ridge, svm
-from tikhonet.estimators.probabilities import cross_entropy, sharpness
+from tikhonet.model.heads import HeadData, logistic, ridge, svm
+from tikhonet.model.probabilities import cross_entropy, sharpness
 
 HEADS = ["logistic", "svm", "ridge", "trained", LinearSVC(C=0.1), RidgeClassifier(), LogisticRegression(C=3.0)]
 

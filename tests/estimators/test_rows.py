@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tikhonet.estimators.rows import canonical, fingerprint
-from tikhonet.estimators.scaling import Scaling, spread
+from tikhonet.model.scaling import Scaling, spread
 
 
 def some_rows(seed, rows=40):

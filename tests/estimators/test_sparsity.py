@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tests.estimators.samples import QUICK, blobs, line
-from tikhonet import Box, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball, storage
+from tikhonet import Box, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.model import storage
 
 SIZES = QUICK | {"hidden_layer_sizes": (16, 12)}
 

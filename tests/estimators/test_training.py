@@ -12,8 +12,9 @@ from sklearn.pipeline import make_pipeline
 
 from tests.estimators.samples import QUICK, blobs, line, rings
 from tikhonet import Network, Status
-from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDHasher, BCDRegressor
+from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
 from tikhonet.estimators.training import build_solver
+from tikhonet.hashing.hasher import BCDHasher
 
 matplotlib.use("Agg")
 
@@ -103,7 +104,7 @@ def test_ctrl_c_leaves_the_last_finished_epoch_usable(solver):
 
 def test_ctrl_c_within_an_epoch_goes_back_to_the_one_before(monkeypatch):
     X, y = blobs()
-    from tikhonet.solvers import steps
+    from tikhonet.trainer import step as steps
 
     def stopped(self, batch, step=steps.Steps.step):
         if len(self.state.epochs) == 6:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hashing import slow
-from tikhonet import storage
 from tikhonet.hashing import HammingIndex, engines, hamming, pack
-from tikhonet.storage import ModelFormatError
+from tikhonet.model import storage
+from tikhonet.model.storage import ModelFormatError
 
 EXACT = ["flat", "numpy"]
 KINDS = ["flat", "numpy", "hash", "ivf"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import oracles
 from tests.strategies import LIFTS, make_blocks, make_samples, networks, normal, problems, seeds
 from tikhonet import BIAS, Blocks, Fenchel, Network, NonNegative, Problem, Samples, Tikhonov
-from tikhonet.tikhonov import select_last, stack, tikhonov_factor, tikhonov_matrix
+from tikhonet.problem.tikhonov import select_last, stack, tikhonov_factor, tikhonov_matrix
 
 shares = st.floats(0, 1)
 

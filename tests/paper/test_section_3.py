@@ -24,7 +24,7 @@ from tikhonet import (
     Tikhonov,
     initial_blocks,
 )
-from tikhonet.solvers.full import block_steps
+from tikhonet.descent.full import block_steps
 
 schedules = st.sampled_from(SCHEDULES)
 iterations = st.sampled_from([2, 5])  # t = 1, where Power(2) has no proximal term, has a test of its own

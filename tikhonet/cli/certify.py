@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from tikhonet.certificates import Check
 from tikhonet.cli.inputs import Source
 from tikhonet.cli.lifted import relative_stationarity
 from tikhonet.cli.models import SavedModel, open_model, sha256
 from tikhonet.cli.options import DataHome, Header, Json, Label, Model, OptionalData, Split
 from tikhonet.cli.printing import show, table
-from tikhonet.network import BIAS
-from tikhonet.storage import ModelFormatError
+from tikhonet.descent.certificates import Check
+from tikhonet.model.storage import ModelFormatError
+from tikhonet.network.graph import BIAS
 
 EXAMPLE = "tikhonet certify my.model --data digits"
 

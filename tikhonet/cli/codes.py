@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from tikhonet.cli.errors import Failure
 from tikhonet.cli.outputs import save_or_rescue
 from tikhonet.data.tables import MALFORMED
-from tikhonet.experiments.records import write_whole
 from tikhonet.hashing import HammingIndex, pack
 from tikhonet.hashing.codes import Codes, check_codes
+from tikhonet.paper.experiments.records import write_whole
 
 ARRAYS = (".npy", ".npz")
 Names = dict[int, str]

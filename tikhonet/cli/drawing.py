@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tikhonet.network import BIAS, Network, Weights
+from tikhonet.network.graph import BIAS, Network, Weights
 
 
 def draw_text(network: Network, W: Weights, outputs: int) -> str:

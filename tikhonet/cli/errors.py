@@ -13,8 +13,8 @@ from typing import Any, TextIO
 import typer
 
 from tikhonet.data import DataError
-from tikhonet.experiments.records import RecordError
-from tikhonet.storage import ModelFormatError
+from tikhonet.model.storage import ModelFormatError
+from tikhonet.paper.experiments.records import RecordError
 
 DEBUG = "TIKHONET_DEBUG"
 OPTIONS = {

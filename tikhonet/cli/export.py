@@ -13,7 +13,7 @@ from tikhonet.cli.names import one_of
 from tikhonet.cli.options import Json, Model
 from tikhonet.cli.outputs import check_output
 from tikhonet.cli.printing import facts, show
-from tikhonet.storage import write_atomically
+from tikhonet.model.storage import write_atomically
 
 EXAMPLE = "tikhonet export my.model --format c --int8 --output digits.c"
 
@@ -61,7 +61,7 @@ def check(format_: str, output: Path, int8: bool) -> None:
             f"must end in {ENDINGS[format_]} for --format {format_}, got {output}", param_hint="--output"
         )
     if format_ == "c":
-        from tikhonet.export.c99.names import check_name
+        from tikhonet.model.export.c99.names import check_name
 
         try:
             check_name(output.stem)
@@ -72,7 +72,7 @@ def check(format_: str, output: Path, int8: bool) -> None:
 
 
 def content(format_: str, forward: Any) -> bytes:
-    from tikhonet.export import to_csr, to_onnx, torch_program
+    from tikhonet.model.export import to_csr, to_onnx, torch_program
 
     if format_ == "csr":
         return to_csr(forward).to_bytes()

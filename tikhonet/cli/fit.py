@@ -22,7 +22,7 @@ from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Seed, Spli
 from tikhonet.cli.outputs import check_output, save_or_rescue
 from tikhonet.cli.printing import facts, show
 from tikhonet.cli.training_bar import training_bar
-from tikhonet.solvers import Status
+from tikhonet.descent.result import Status
 
 EXAMPLE = "tikhonet fit --data digits --solver proximal --max-iter 5 --output my.model"
 
@@ -189,7 +189,8 @@ OWN = {
 
 def build(task: str, parameters: dict[str, Any], own: dict[str, Any]) -> Any:
     """The estimator of a task; `own` are parameters of some estimators only, None where not given."""
-    from tikhonet.estimators import BCDClassifier, BCDHasher, BCDRegressor
+    from tikhonet.estimators import BCDClassifier, BCDRegressor
+    from tikhonet.hashing.hasher import BCDHasher
 
     given = {name: value for name, value in own.items() if value is not None}
     for name in given:

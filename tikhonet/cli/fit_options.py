@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tikhonet.cli.names import one_of
-from tikhonet.solvers.devices import check_device
+from tikhonet.descent.devices import check_device
 
 CLASSIFIER_HEADS = ("logistic", "svm", "ridge", "trained")
 REGRESSOR_HEADS = ("ridge", "trained")

@@ -16,8 +16,8 @@ from tikhonet.cli.models import open_model, sha256
 from tikhonet.cli.options import Json
 from tikhonet.cli.printing import facts, show
 from tikhonet.data import DataError, find_home
-from tikhonet.network import BIAS
-from tikhonet.solvers.devices import devices
+from tikhonet.descent.devices import devices
+from tikhonet.network.graph import BIAS
 
 EXAMPLE = "tikhonet info"
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from tikhonet.cli.errors import Failure
 from tikhonet.cli.progress import bar
-from tikhonet.objective import Blocks, Stationarity
-from tikhonet.samples import Samples
-from tikhonet.solvers import initial_blocks
+from tikhonet.descent.start import initial_blocks
+from tikhonet.problem.objective import Blocks, Stationarity
+from tikhonet.problem.samples import Samples
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tikhonet import storage
 from tikhonet.cli.errors import Failure
 from tikhonet.cli.inputs import Source, aligned, as_numbers, labels
 from tikhonet.data import Table
 from tikhonet.data.folder import Shape, shape_of
+from tikhonet.model import storage
 
 TASKS = {"BCDClassifier": "classification", "BCDRegressor": "regression", "BCDFeatures": None, "BCDHasher": "hash"}
 

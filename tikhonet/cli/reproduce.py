@@ -19,12 +19,12 @@ from tikhonet.cli.options import DataHome, Json
 from tikhonet.cli.printing import facts, show, table
 from tikhonet.cli.progress import bar
 from tikhonet.data.dataset import SPLITS, Dataset
-from tikhonet.experiments.databases import SETTINGS, read_database
-from tikhonet.experiments.records import HashingRecord, Trial
+from tikhonet.paper.experiments.databases import SETTINGS, read_database
+from tikhonet.paper.experiments.records import HashingRecord, Trial
 
 EXAMPLE = "tikhonet reproduce mnist --quick --output mnist-quick"
 
-EXPERIMENTS = {name: f"tikhonet.experiments.{name}" for name in ("mnist", "sparse", "hashing")}
+EXPERIMENTS = {name: f"tikhonet.paper.experiments.{name}" for name in ("mnist", "sparse", "hashing")}
 """By name, the module with its sizes QUICK and FULL, its `methods` and its `run`; imported when it is asked for."""
 IMAGES = ("digits", "mnist", "fashion-mnist")
 SETS = {"mnist": IMAGES, "sparse": IMAGES, "hashing": tuple(SETTINGS)}
@@ -70,9 +70,9 @@ def reproduce(
     Writes a page with its figures and tables. Every finished trial is kept; the same command goes on where it
     was stopped.
     """
-    from tikhonet import experiments
-    from tikhonet.network import Network
-    from tikhonet.report import write_report
+    from tikhonet.paper import experiments
+    from tikhonet.network.graph import Network
+    from tikhonet.paper.report import write_report
 
     check_name(experiment, EXPERIMENTS, "EXPERIMENT")
     chosen_experiment = import_module(EXPERIMENTS[experiment])
@@ -154,7 +154,7 @@ def reader(data_home: Path | None) -> Callable[[str, str], Dataset]:
 
 
 def read_images(name: str, data_home: Path | None) -> Any:
-    from tikhonet import experiments
+    from tikhonet.paper import experiments
 
     if name == "digits":
         return experiments.digits()

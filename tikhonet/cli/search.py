@@ -19,7 +19,7 @@ from tikhonet.cli.progress import bar
 from tikhonet.hashing import HammingIndex
 from tikhonet.hashing.codes import check_codes, n_bytes
 from tikhonet.hashing.index import KINDS
-from tikhonet.storage import ModelFormatError
+from tikhonet.model.storage import ModelFormatError
 
 EXAMPLE = "tikhonet search codes.npy codes.npy --k 5 --output neighbours.csv"
 NEAREST = 10

@@ -16,7 +16,7 @@ def size(model: Model, as_json: Json = False) -> None:
 
     Each format is made in memory. Flash is the file, of C the constant arrays; RAM is what one prediction needs.
     """
-    from tikhonet.export import sizes
+    from tikhonet.model.export import sizes
 
     forward = open_model(model).estimator.to_forward()
     found = sizes(forward)

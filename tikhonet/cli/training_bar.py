@@ -34,8 +34,8 @@ def training_bar(estimator: Any, rows: int) -> Iterator[Training]:
 
 def iterations(estimator: Any, rows: int) -> int:
     """How many epochs or iterations it may do on so many rows."""
+    from tikhonet.descent.full import BlockDescent
     from tikhonet.estimators.training import HOLD_OUT_FROM, build_solver
-    from tikhonet.solvers import BlockDescent
 
     held = rows >= HOLD_OUT_FROM if estimator.early_stopping == "auto" else estimator.early_stopping
     kept = rows - round(estimator.validation_fraction * rows) if held else rows

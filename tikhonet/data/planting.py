@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.data.dataset import Dataset, check_split
-from tikhonet.network import Network, Weights
+from tikhonet.network.graph import Network, Weights
 
 TASKS = ("classification", "regression")
 

@@ -2,7 +2,7 @@
 
 from tikhonet.estimators.classifier import BCDClassifier
 from tikhonet.estimators.features import BCDFeatures
-from tikhonet.estimators.hasher import BCDHasher
 from tikhonet.estimators.regressor import BCDRegressor
+from tikhonet.hashing.hasher import BCDHasher
 
 __all__ = ["BCDClassifier", "BCDFeatures", "BCDHasher", "BCDRegressor"]

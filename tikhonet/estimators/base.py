@@ -10,15 +10,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from tikhonet.descent.devices import check_device
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.learning import Learning
 from tikhonet.estimators.rows import Floats
 from tikhonet.estimators.training import count_zeros
-from tikhonet.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
-from tikhonet.inference import Predictor
-from tikhonet.network import Edge
-from tikhonet.solvers.devices import check_device
-from tikhonet.storage import ModelFormatError
+from tikhonet.model.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
+from tikhonet.model.predictor import Predictor
+from tikhonet.model.storage import ModelFormatError
+from tikhonet.network.graph import Edge
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

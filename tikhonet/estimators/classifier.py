@@ -20,16 +20,16 @@ from tikhonet.estimators.base import BCDEstimator, dense
 from tikhonet.estimators.checks import check_validation, check_weights
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.files import is_plain
-from tikhonet.estimators.head import Head, HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
 from tikhonet.estimators.learning import whole_or_not_at_all
-from tikhonet.estimators.model import Model
 from tikhonet.estimators.parameters import LIFTS, LOSSES, Parameters
-from tikhonet.estimators.probabilities import cross_entropy, sharpness
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.training import build_problem
-from tikhonet.export import Forward
-from tikhonet.losses import Loss
-from tikhonet.storage import ModelFormatError
+from tikhonet.model.export import Forward
+from tikhonet.model.heads import Head, HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
+from tikhonet.model.model import Model
+from tikhonet.model.probabilities import cross_entropy, sharpness
+from tikhonet.model.storage import ModelFormatError
+from tikhonet.problem.losses import Loss
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

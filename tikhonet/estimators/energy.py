@@ -11,11 +11,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tikhonet.descent.feature_step import update_features
 from tikhonet.estimators.rows import Floats
-from tikhonet.network import Weights
-from tikhonet.objective import Blocks, Problem
-from tikhonet.samples import Samples
-from tikhonet.subproblems import update_features
+from tikhonet.network.graph import Weights
+from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.samples import Samples
 
 PAIRS = 4096
 """Pairs of sample and label that are solved at once."""

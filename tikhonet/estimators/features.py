@@ -14,14 +14,14 @@ from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
 from tikhonet.estimators.checks import check_weights
-from tikhonet.estimators.head import Kind, trained
 from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import LOSSES, Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
-from tikhonet.estimators.scaling import Standard
 from tikhonet.estimators.supervision import takes_numbers
-from tikhonet.export import Forward
-from tikhonet.losses import Loss
+from tikhonet.model.export import Forward
+from tikhonet.model.heads import Kind, trained
+from tikhonet.model.scaling import Standard
+from tikhonet.problem.losses import Loss
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -10,18 +10,18 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from tikhonet import storage
-from tikhonet.estimators.head import Head
-from tikhonet.estimators.model import Model
+from tikhonet.descent.result import Status
 from tikhonet.estimators.parameters import SETS
-from tikhonet.estimators.scaling import Scaling
 from tikhonet.estimators.training import cause_of_zeros
 from tikhonet.estimators.warned import users_level
-from tikhonet.network import Network
-from tikhonet.sets import Everything, NonNegative
-from tikhonet.solvers import Status
-from tikhonet.solvers.sparsity import Kind
-from tikhonet.storage import ModelFormatError
+from tikhonet.model import storage
+from tikhonet.model.heads import Head
+from tikhonet.model.model import Model
+from tikhonet.model.scaling import Scaling
+from tikhonet.model.storage import ModelFormatError
+from tikhonet.network.graph import Network
+from tikhonet.problem.sets import Everything, NonNegative
+from tikhonet.trainer.sparsity.measure import Kind
 
 Path = str | os.PathLike[str]
 NAMES = ("BCDClassifier", "BCDRegressor", "BCDFeatures", "BCDHasher")

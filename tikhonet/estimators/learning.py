@@ -15,12 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from tikhonet.descent.devices import check_device
+from tikhonet.descent.full import BlockDescent
+from tikhonet.descent.result import Status, best_epoch
 from tikhonet.estimators.files import NotInFile
-from tikhonet.estimators.head import Head, HeadData, Kind
-from tikhonet.estimators.model import Model
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats, Mask, Rows, in_order, joined
-from tikhonet.estimators.scaling import Scaling
 from tikhonet.estimators.stream import Stream
 from tikhonet.estimators.training import (
     HOLD_OUT_FROM,
@@ -33,10 +33,11 @@ from tikhonet.estimators.training import (
 )
 from tikhonet.estimators.warned import users_level
 from tikhonet.estimators.watching import watching
-from tikhonet.solvers import BlockDescent, Status, Stochastic
-from tikhonet.solvers.batches import Batch, Validation
-from tikhonet.solvers.devices import check_device
-from tikhonet.solvers.result import best_epoch
+from tikhonet.model.heads import Head, HeadData, Kind
+from tikhonet.model.model import Model
+from tikhonet.model.scaling import Scaling
+from tikhonet.trainer.batches import Batch, Validation
+from tikhonet.trainer.run import Stochastic
 
 RETRAIN_BELOW = 1000
 """With fewer rows, those held out are missed: the network is trained again on all, as long as was best."""

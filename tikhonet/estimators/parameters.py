@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tikhonet.estimators.checks import check_callbacks, check_dropout, check_widths
-from tikhonet.initialisations import Initial
-from tikhonet.lifts import Fenchel, Lift, Tikhonov
-from tikhonet.losses import Huber, Loss, Softmax, Squared, SquaredHinge
-from tikhonet.network import Network
-from tikhonet.sets import ConvexSet, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
-from tikhonet.solvers.budget import Budget, Over
+from tikhonet.network.graph import Network
+from tikhonet.network.initial import Initial
+from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
+from tikhonet.problem.losses import Huber, Loss, Softmax, Squared, SquaredHinge
+from tikhonet.problem.sets import ConvexSet, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
+from tikhonet.trainer.sparsity.budget import Budget, Over
 
 LIFTS: dict[str, type[Lift]] = {"fenchel": Fenchel, "tikhonov": Tikhonov}
 SETS: dict[str, type[ConvexSet]] = {"l1": RowL1Ball, "l2": RowL2Ball, "frobenius": FrobeniusBall}

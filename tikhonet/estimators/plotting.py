@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from tikhonet.solvers import Epoch, History
+from tikhonet.descent.result import Epoch, History
 
 
 def plot_history(history: History | list[Epoch], ax: Axes | None = None) -> Axes:

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from tikhonet.estimators.base import BCDEstimator, dense
 from tikhonet.estimators.checks import check_validation, check_weights
-from tikhonet.estimators.head import Head, HeadData, Kind, fit_regressor, ridge, trained
 from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
-from tikhonet.estimators.scaling import Standard
+from tikhonet.model.heads import Head, HeadData, Kind, fit_regressor, ridge, trained
+from tikhonet.model.scaling import Standard
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

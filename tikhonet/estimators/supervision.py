@@ -19,9 +19,9 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 
 from tikhonet.estimators.rows import Floats
-from tikhonet.estimators.scaling import Standard, spread
 from tikhonet.estimators.warned import users_level
 from tikhonet.hashing.codewords import codewords
+from tikhonet.model.scaling import Standard, spread
 
 SMALL = 2000
 """Samples up to which all eigenpairs of a similarity are computed at once."""

@@ -12,20 +12,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tikhonet.certificates import Certificate, Check, certify, check_sparsity
-from tikhonet.estimators.model import Model
+from tikhonet.descent.certificates import Certificate, Check, certify, check_sparsity
+from tikhonet.descent.full import BlockDescent
+from tikhonet.descent.result import Epoch, History, Result, Status, Training
+from tikhonet.descent.schedules import Power, Proximal
 from tikhonet.estimators.parameters import Parameters
-from tikhonet.initialisations import deep_and_plain
-from tikhonet.network import Network, Weights
-from tikhonet.objective import Blocks, Problem, Stationarity
-from tikhonet.schedules import Power, Proximal
-from tikhonet.sets import Everything
-from tikhonet.solvers import BlockDescent, History, Result, Status, Stochastic, Training, TrainingState
-from tikhonet.solvers.batches import Validation
-from tikhonet.solvers.budget import counted
-from tikhonet.solvers.recipe import DEEP
-from tikhonet.solvers.result import Epoch
-from tikhonet.solvers.sparsity import measure_sparsity
+from tikhonet.model.model import Model
+from tikhonet.network.graph import Network, Weights
+from tikhonet.network.initial import deep_and_plain
+from tikhonet.problem.objective import Blocks, Problem, Stationarity
+from tikhonet.problem.sets import Everything
+from tikhonet.trainer.batches import Validation
+from tikhonet.trainer.recipe import DEEP
+from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.sparsity.budget import counted
+from tikhonet.trainer.sparsity.measure import measure_sparsity
+from tikhonet.trainer.step import TrainingState
 
 Watch = Callable[[Any], bool | None]
 STEPS = 150

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tikhonet.solvers import Epoch, History
+from tikhonet.descent.result import Epoch, History
 
 
 class Watcher:

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from tikhonet import storage
 from tikhonet.hashing.codes import Codes, check_codes, check_n_bits, is_whole, n_bytes
 from tikhonet.hashing.engines import Engine, FaissEngine, HashEngine, ListsEngine, NumpyEngine, has_faiss
-from tikhonet.storage import ModelFormatError
+from tikhonet.model import storage
+from tikhonet.model.storage import ModelFormatError
 
 Ids = NDArray[np.int64]
 

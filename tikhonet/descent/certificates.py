@@ -1,0 +1,186 @@
+"""Sec. 4 as checks: what can be verified of the point that a run reached, and of the way there.
+
+Each check states its own number. A point is called stationary for its projected gradient only,
+never because the steps have become small, and the rate is what was measured, not what was proved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from scipy import stats
+
+from tikhonet.descent.result import History, Result
+from tikhonet.descent.schedules import Proximal, Schedule
+from tikhonet.problem.objective import Blocks, Problem, Stationarity
+from tikhonet.trainer.sparsity.measure import Sparsity
+
+
+@dataclass(frozen=True)
+class Check:
+    """One claim, whether it holds (None where it cannot be told), and the figure behind it."""
+
+    claim: str
+    holds: bool | None
+    figure: str
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The decay of the stationarity residual over the last half of a run, with its 95% interval.
+
+    `kind` "linear": residual ~ value^t; "sublinear": residual ~ t^value; whichever fits better.
+    """
+
+    kind: str
+    value: float
+    low: float
+    high: float
+    fit: float
+    """The share of the variance that the fit explains."""
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the residual falls, and by a factor each time that is surely below 1."""
+        return self.kind == "linear" and self.high < 1
+
+    def __str__(self) -> str:
+        form = "{}^t" if self.kind == "linear" else "t^{}"
+        return (
+            f"residual ~ {form.format(f'{self.value:.4g}')} (95%: {self.low:.4g} to {self.high:.4g}, R2 {self.fit:.3f})"
+        )
+
+
+@dataclass(frozen=True)
+class Certificate:
+    checks: tuple[Check, ...]
+    stationarity: Stationarity
+    rate: Rate | None
+
+    @property
+    def stationary(self) -> bool:
+        return self["stationary"].holds is True
+
+    def __getitem__(self, word: str) -> Check:
+        """The check whose claim contains this word."""
+        return next(check for check in self.checks if word in check.claim)
+
+    def table(self) -> Table:
+        table = Table("claim", "holds", "figure", title="Certificate")
+        words = {True: "yes", False: "NO", None: "cannot be told"}
+        for check in self.checks:
+            table.add_row(check.claim, words[check.holds], check.figure)
+        return table
+
+    def __str__(self) -> str:
+        console = Console(width=110, color_system=None)
+        with console.capture() as capture:
+            console.print(self.table())
+        return capture.get()
+
+
+def certify(result: Result) -> Certificate:
+    """Check the point that a run reached, in float64, and every step that led to it."""
+    stationarity = result.problem.stationarity(result.blocks, result.samples)
+    rate = fit_rate(result.history)
+    checks = (
+        check_feasible(result.problem, result.blocks),
+        *check_descent(result.history, result.blocks.V.dtype),
+        check_stationary(stationarity, result.history.tolerance),
+        check_schedule(result.schedule, max(1, result.history.iterations)),
+        Check("an R-linear rate (Thm. 1) is seen", rate.is_linear if rate else None, str(rate or "too few points")),
+    )
+    return Certificate(checks, stationarity, rate)
+
+
+def check_feasible(problem: Problem, blocks: Blocks) -> Check:
+    """U >= 0, V and W in their sets, as stored."""
+    violations = {f"U[{n}]": float(-blocks.U[n].min()) for n in problem.network.hidden}
+    violations["V"] = problem.V_set.violation(blocks.V)
+    violations |= {f"W[{n},{m}]": problem.edge_set((n, m)).violation(M) for (n, m), M in blocks.W.items()}
+    worst = max(violations, key=lambda name: math.inf if math.isnan(violations[name]) else violations[name])
+    excess = violations[worst]
+    return Check("every block is feasible", excess <= 0, f"worst: {worst}, exceeds its set by {max(excess, 0.0):.3g}")
+
+
+def check_descent(history: History, dtype: torch.dtype) -> tuple[Check, Check]:
+    """F never rises, and every block step lowers it by what its proximal term promises.
+
+    An inexactly solved sub-problem may miss its promise by its slack, and a computed f is known to
+    rounding only; both are allowed for, nothing else is.
+    """
+    rounding = 8 * torch.finfo(dtype).eps
+    rises, misses = [], []
+    for step in history.steps:
+        allowed = rounding * (abs(step.terms.total) + abs(step.decrease))
+        rises.append(-step.decrease - allowed)
+        misses.append(step.promised - step.decrease - step.slack - allowed)
+    promised = sum(step.promised for step in history.steps)
+    decrease = sum(step.decrease for step in history.steps)
+    rise, miss = max(rises, default=0.0), max(misses, default=0.0)
+    return (
+        Check("f falls at every block step", rise <= 0, f"{len(rises)} steps, largest rise {max(rise, 0.0):.3g}"),
+        Check(
+            "each falls by its promised decrease",
+            miss <= 0,
+            f"promised {promised:.4g} in all, got {decrease:.4g}, largest miss {max(miss, 0.0):.3g}",
+        ),
+    )
+
+
+def check_stationary(stationarity: Stationarity, tolerance: Mapping[str, float]) -> Check:
+    residual = stationarity.residual
+    parts = ", ".join(f"{block} {value:.3g} of {tolerance[block]:.3g}" for block, value in residual.items())
+    figure = f"projected gradient {stationarity.total:.3g} ({parts} allowed)"
+    return Check("the point is stationary", stationarity.within(tolerance), figure)
+
+
+def check_sparsity(sparsity: Sparsity) -> tuple[Check, ...]:
+    """Under a budget: it is met to the weight, and the refit solved its least squares on the support."""
+    if sparsity.budget is None:
+        return ()
+    what = "units" if sparsity.budget.over == "units" else "weights"
+    checks = [
+        Check(
+            "the budget of nonzeros is met exactly",
+            sparsity.used == sparsity.allowed,
+            f"{sparsity.used:,} {what} of {sparsity.allowed:,} allowed; {100 * sparsity.share:.2f}% of all weights",
+        )
+    ]
+    if sparsity.refit:
+        refit = sparsity.refit
+        figure = f"relative residual {refit.residual:.3g} in float64; training loss {refit.before:.5g}"
+        figure += f" -> {refit.after:.5g}" + ("" if refit.kept else ", so the weights before it were kept")
+        checks.append(Check("the refit solves its least squares on the support", refit.residual <= 1e-9, figure))
+    return tuple(checks)
+
+
+def check_schedule(schedule: Schedule, t: int) -> Check:
+    """What is left of the schedule: the theorem's tail, and how far it still reaches."""
+    tail, reach = schedule.tail(t + 1), schedule.reach(t)
+    figure = f"theta over the next {9 * t} iterations adds up to {reach:.3g}; tail of Thm. 1 {tail:.3g}"
+    if isinstance(schedule, Proximal):
+        figure = f"theta = 1 throughout, weight {schedule.weight:g}"
+    return Check("the schedule can still move the blocks", reach >= 0.01, figure)
+
+
+def fit_rate(history: History) -> Rate | None:
+    """Least squares of log residual on t and on log t, over the last half of the run."""
+    points = [(t, value.total) for t, value in history.stationarity.items() if t > 0 and value.total > 0]
+    points = points[len(points) // 2 :]
+    if len(points) < 8:
+        return None
+    t, residual = np.array(points, dtype=float).T
+    fits = {"linear": stats.linregress(t, np.log(residual)), "sublinear": stats.linregress(np.log(t), np.log(residual))}
+    kind = max(fits, key=lambda name: fits[name].rvalue ** 2)
+    line = fits[kind]
+    margin = stats.t.ppf(0.975, len(t) - 2) * line.stderr
+    values = [line.slope, line.slope - margin, line.slope + margin]
+    value, low, high = map(math.exp, values) if kind == "linear" else values
+    return Rate(kind, value, low, high, line.rvalue**2)

@@ -1,0 +1,249 @@
+"""Alg. 1 over all samples, and the variants that converge.
+
+`block_steps` is the algorithm: six lines, a minimiser and a relaxation for each of U, V and W. The
+schedule makes it Alg. 1 (theta_t = 1/t^2 or any other) or proximal block coordinate descent
+(theta = 1). Everything else here watches it: clock, history, stationarity, non-finite numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from tikhonet.descent.classifier_step import update_classifier
+from tikhonet.descent.convex import Solution
+from tikhonet.descent.feature_step import update_features
+from tikhonet.descent.result import BlockStep, History, Result, Status
+from tikhonet.descent.schedules import Proximal, Schedule
+from tikhonet.descent.start import check_blocks, initial_blocks
+from tikhonet.descent.weight_step import update_weights
+from tikhonet.network.graph import Array, Layers, Weights, tensor
+from tikhonet.problem.objective import Blocks, Problem, Terms
+from tikhonet.problem.samples import Reduce, Samples, keep
+
+EXHAUSTED = 0.01
+"""A schedule has run out when ten times the iterations would go less than 1% of a full block step."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A solved sub-problem, and the blocks after its step."""
+
+    block: str
+    layers: tuple[int, ...]
+    solution: Solution
+    blocks: Blocks
+
+    @property
+    def label(self) -> str:
+        return f"U[{self.layers[0]}]" if self.block == "U" and len(self.layers) == 1 else self.block
+
+    def where_nonfinite(self, terms: Terms) -> str:
+        """Which block and layer a non-finite number first shows in."""
+        tensors: dict[str, Tensor] = {"V": self.blocks.V}
+        tensors |= {f"U, layer {n}": self.blocks.U[n] for n in self.layers if self.block == "U"}
+        tensors |= {f"W, layer {n}": self.blocks.W[n, m] for n, m in self.blocks.W}
+        bad = [name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())]
+        bad += [f"{self.block}, layer {n}" for n, value in terms.lift.items() if not math.isfinite(value)]
+        return f"block {bad[0] if bad else f'{self.block}, the loss'}"
+
+
+def block_steps(
+    problem: Problem, blocks: Blocks, samples: Samples, theta: float, rho: float, tol: float, guess: Layers
+) -> Iterator[Move]:
+    """One iteration of Alg. 1, a sub-problem at a time; `guess` holds the last U_star, if any."""
+    hidden = problem.network.hidden
+    for group in problem.feature_groups():
+        start = {n: guess[n] for n in group if n in guess}
+        U_star = update_features(problem, blocks, samples, rho, group, start=start, tol=tol)
+        blocks = replace(blocks, U=relax_layers(blocks.U, U_star.point, theta))
+        yield Move("U", group, U_star, blocks)
+    V_star = update_classifier(problem, blocks, samples, rho, tol=tol)
+    blocks = replace(blocks, V=problem.V_set.project(torch.lerp(blocks.V, V_star.point, theta)))
+    yield Move("V", (), V_star, blocks)
+    W_star = update_weights(problem, blocks, samples, rho, tol=tol)
+    blocks = replace(blocks, W=relax_weights(problem, blocks.W, W_star.point, theta))
+    yield Move("W", hidden, W_star, blocks)
+
+
+def relax_layers(U: Layers, U_star: Layers, theta: float) -> Layers:
+    return U | {n: star if theta == 1 else torch.lerp(U[n], star, theta) for n, star in U_star.items()}
+
+
+def relax_weights(problem: Problem, W: Weights, W_star: Weights, theta: float) -> Weights:
+    # A convex combination is in the set but for rounding, which the projection undoes.
+    return {edge: problem.edge_set(edge).project(torch.lerp(W[edge], star, theta)) for edge, star in W_star.items()}
+
+
+@dataclass(frozen=True)
+class BlockDescent:
+    """Block coordinate descent on Eq. 4 over all samples.
+
+    `schedule`: `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges.
+    `tol`: a point is stationary when the projected gradient of each block, in float64, is at most `tol`
+    times the larger of 1 and the starting point's. `inner_tol` bounds the relative optimality residual of each
+    sub-problem. `extrapolate` tries, after each iteration, to go on along it, and takes that step only
+    if f falls. `check_every`: iterations between two measurements of stationarity (one costs about
+    eight products of samples x width x width in float64).
+    """
+
+    schedule: Schedule = Proximal()
+    max_iter: int = 100
+    tol: float = 1e-4
+    inner_tol: float = 1e-3
+    initial_features: Literal["random", "forward"] = "random"
+    extrapolate: bool = False
+    check_every: int = 1
+    chunk_rows: int = 2048
+
+    def __post_init__(self) -> None:
+        for name in ("max_iter", "check_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("tol", "inner_tol"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie strictly between 0 and 1, got {getattr(self, name)}")
+        if self.initial_features not in ("random", "forward"):
+            raise ValueError(f"initial_features must be 'random' or 'forward', got {self.initial_features!r}")
+        if self.extrapolate and not isinstance(self.schedule, Proximal):
+            raise ValueError("extrapolate needs the Proximal schedule; Alg. 1 has no such step")
+
+    @torch.no_grad()
+    def run(
+        self,
+        problem: Problem,
+        X: Array,
+        targets: Array,
+        *,
+        weight: Array | None = None,
+        seed: int = 0,
+        start: Blocks | None = None,
+        reduce: Reduce = keep,
+        watch: Callable[[History], bool | None] | None = None,
+    ) -> Result:
+        """Minimise Eq. 4 on these samples, from `start` or from random blocks.
+
+        `watch` is called with the history after every iteration, and ends the run by returning True.
+        """
+        X, targets = tensor(X), tensor(targets)
+        samples = Samples(X, targets, None if weight is None else tensor(weight), self.chunk_rows, reduce)
+        problem.check(samples)
+        self.schedule.check(self.max_iter)
+        blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
+        check_blocks(problem, blocks, samples)
+        blocks = replace(blocks, U=blocks.U | problem.network.layers(X))
+        return _Run(self, problem, samples, blocks).go(watch)
+
+
+class _Run:
+    """One run of `BlockDescent`: the loop around `block_steps`, and its record."""
+
+    def __init__(self, solver: BlockDescent, problem: Problem, samples: Samples, blocks: Blocks) -> None:
+        self.solver, self.problem, self.samples, self.blocks = solver, problem, samples, blocks
+        self.terms = problem.objective(blocks, samples)
+        first = problem.stationarity(blocks, samples)
+        self.history = History(self.terms, first.tolerance(solver.tol), stationarity={0: first})
+        self.last, self.momentum = blocks, 0.5
+        self.guess: Layers = {}
+
+    def go(self, watch: Callable[[History], bool | None] | None) -> Result:
+        status, detail = None, ""
+        try:
+            for t in range(1, self.solver.max_iter + 1):
+                detail = self.iterate(t)
+                if detail:
+                    status = Status.NONFINITE
+                else:
+                    if self.solver.extrapolate:
+                        self.extrapolate(t)
+                    status = self.check(t)
+                if watch and watch(self.history):
+                    status = status or Status.INTERRUPTED
+                if status:
+                    break
+        except KeyboardInterrupt:
+            # The block steps before it are done and recorded: the point is feasible, f has not risen.
+            status = status or Status.INTERRUPTED
+        solver, status = self.solver, status or Status.MAX_ITER
+        return Result(self.problem, self.samples, solver.schedule, self.blocks, status, self.history, detail)
+
+    def iterate(self, t: int) -> str:
+        """Iteration t; returns where it broke, if a number was not finite."""
+        schedule, clock = self.solver.schedule, time.perf_counter()
+        theta, rho = schedule.theta(t), schedule.rho(t)
+        tol, guess = self.solver.inner_tol, self.guess
+        for move in block_steps(self.problem, self.blocks, self.samples, theta, rho, tol, guess):
+            distance = self.distance(move)
+            terms = self.problem.update_terms(self.terms, move.blocks, self.samples, move.block, move.layers)
+            if not math.isfinite(move.solution.residual + distance + terms.total):
+                return f"{move.where_nonfinite(terms)}, iteration {t}"
+            now, solution = time.perf_counter(), move.solution
+            self.history.steps.append(
+                BlockStep(
+                    iteration=t,
+                    block=move.label,
+                    terms=terms,
+                    decrease=self.terms.total - terms.total,
+                    promised=schedule.promised_decrease(t, distance),
+                    # By convexity an inexact minimiser x^ costs the bound at most r (|x - x^| + |g|).
+                    slack=solution.residual * (distance + theta * solution.gradient),
+                    distance=distance,
+                    residual=solution.residual,
+                    relative=solution.relative,
+                    inner_steps=solution.steps,
+                    seconds=now - clock,
+                )
+            )
+            self.blocks, self.terms, clock = move.blocks, terms, now
+            if move.block == "U" and theta < 1:
+                # With short steps the next minimiser is far nearer to this one than to U.
+                self.guess |= solution.point
+        return ""
+
+    def distance(self, move: Move) -> float:
+        """How far a block step goes, each sample's part by its weight."""
+        old, new = self.blocks, move.blocks
+        if move.block == "V":
+            return float((new.V - old.V).double().norm())
+        if move.block == "W":
+            return math.hypot(*(float((new.W[edge] - old.W[edge]).double().norm()) for edge in new.W))
+
+        def moved(rows: slice) -> Tensor:
+            changes = [(new.U[n][rows] - old.U[n][rows]).square().sum(1) for n in move.layers]
+            return torch.stack(changes).sum(0)
+
+        return math.sqrt(self.samples.weighted_sum(moved))
+
+    def extrapolate(self, t: int) -> None:
+        """Go on along the change from the last iteration's result to this one's; kept only if f falls."""
+        clock, here, there = time.perf_counter(), self.blocks, self.last
+        self.last, longer = here, 1 + self.momentum
+        blocks = Blocks(
+            here.U | {n: torch.lerp(there.U[n], here.U[n], longer).relu_() for n in self.problem.network.hidden},
+            self.problem.V_set.project(torch.lerp(there.V, here.V, longer)),
+            relax_weights(self.problem, there.W, here.W, longer),
+        )
+        terms = self.problem.objective(blocks, self.samples)
+        accepted = terms.total < self.terms.total
+        self.momentum *= 1.5 if accepted else 0.5
+        decrease = self.terms.total - terms.total if accepted else 0.0
+        if accepted:
+            self.blocks, self.terms = blocks, terms
+        seconds = time.perf_counter() - clock
+        self.history.steps.append(BlockStep(t, "extrapolation", self.terms, decrease, seconds=seconds))
+
+    def check(self, t: int) -> Status | None:
+        """How the run ends here, if it does."""
+        exhausted = self.solver.schedule.reach(t) < EXHAUSTED
+        if exhausted or t % self.solver.check_every == 0 or t == self.solver.max_iter:
+            residual = self.problem.stationarity(self.blocks, self.samples)
+            self.history.stationarity[t] = residual
+            if residual.within(self.history.tolerance):
+                return Status.STATIONARY
+        return Status.SCHEDULE_EXHAUSTED if exhausted else None

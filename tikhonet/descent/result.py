@@ -1,0 +1,146 @@
+"""What a run leaves behind: the blocks, how it ended, and what happened on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from tikhonet.descent.schedules import Schedule
+from tikhonet.problem.objective import Blocks, Problem, Stationarity, Terms
+from tikhonet.problem.samples import Samples
+from tikhonet.trainer.sparsity.measure import Sparsity
+
+
+class Status(Enum):
+    """How a run ended: a sentence, and the remedy where one is needed."""
+
+    STATIONARY = "The projected gradient is below the tolerance: a stationary point of the objective."
+    SCHEDULE_EXHAUSTED = (
+        "The steps theta_t have run out before a stationary point was reached: the iterates stand still "
+        "without being optimal. Use the Proximal schedule, or a theta_t that is not summable."
+    )
+    MAX_ITER = (
+        "The iterations allowed were used up before a stationary point was reached. "
+        "Raise max_iter, or continue with start=result.blocks."
+    )
+    NONFINITE = (
+        "A block step gave NaN or infinity; the blocks before it are returned. "
+        "Scale the data to unit size, raise the ridges or the proximal weight, or use float64."
+    )
+    FINISHED = "The epochs asked for are done. More may help: raise epochs."
+    EARLY_STOPPED = "The validation loss stopped falling; the best epoch's network is returned."
+    INTERRUPTED = (
+        "The run was interrupted; what was finished is returned, with validation data the best epoch. "
+        "Go on with start=result.blocks, or after epochs with resume=training.state."
+    )
+
+
+@dataclass(frozen=True)
+class BlockStep:
+    """One block step: the objective after it, how far it went, and what it was worth."""
+
+    iteration: int
+    block: str
+    terms: Terms
+    decrease: float
+    promised: float = 0.0
+    """What the theory says that it lowers f by at least, `slack` less because it is solved inexactly."""
+    slack: float = 0.0
+    distance: float = 0.0
+    residual: float = 0.0
+    """The sub-problem's float64 optimality residual, and the same relative to its gradient at zero."""
+    relative: float = 0.0
+    inner_steps: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class History:
+    """The start, every block step, and the stationarity where it was measured."""
+
+    start: Terms
+    tolerance: dict[str, float]
+    """The stationarity residual of each block below which a run counts as stationary."""
+    steps: list[BlockStep] = field(default_factory=list)
+    stationarity: dict[int, Stationarity] = field(default_factory=dict)
+
+    @property
+    def iterations(self) -> int:
+        return self.steps[-1].iteration if self.steps else 0
+
+    @property
+    def seconds(self) -> float:
+        return sum(step.seconds for step in self.steps)
+
+    def followed_by(self, other: History) -> History:
+        """This run and one that went on where it ended, as one."""
+        steps = [replace(step, iteration=self.iterations + step.iteration) for step in other.steps]
+        later = {self.iterations + iteration: found for iteration, found in other.stationarity.items()}
+        return History(self.start, other.tolerance, [*self.steps, *steps], self.stationarity | later)
+
+    @property
+    def objective(self) -> list[float]:
+        """F at the start and after every iteration."""
+        last = {step.iteration: step.terms.total for step in self.steps}
+        return [self.start.total, *last.values()]
+
+
+@dataclass(frozen=True)
+class Result:
+    problem: Problem
+    samples: Samples = field(repr=False)
+    schedule: Schedule
+    blocks: Blocks = field(repr=False)
+    status: Status
+    history: History = field(repr=False)
+    detail: str = ""
+    """Where a NONFINITE run broke: block, layer and iteration."""
+
+    @property
+    def message(self) -> str:
+        return f"{self.status.value} ({self.detail})" if self.detail else self.status.value
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One pass of the stochastic trainer over the data."""
+
+    number: int
+    loss: float
+    """The mean training loss, each batch's before its own step."""
+    validation_loss: float
+    """The mean loss on the validation data, by their weights; without any, the training loss."""
+    validation_error: float
+    """The share of validation rows, by weight, whose largest score is not their target's; NaN for one output."""
+    seconds: float
+    trust: float
+    rejected: int
+    density: float = 1.0
+    """The share of weights that a budget still allowed."""
+
+
+def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
+    """The one with the least validation loss, among those whose density is the last one's."""
+    return min(epochs, key=lambda epoch: (epoch.density, epoch.validation_loss))
+
+
+@dataclass(frozen=True)
+class Training:
+    """What the stochastic trainer leaves: V and W (`blocks.U` is empty unless polished), and its epochs."""
+
+    problem: Problem
+    blocks: Blocks = field(repr=False)
+    status: Status
+    epochs: list[Epoch] = field(repr=False)
+    state: Any = field(repr=False)
+    detail: str = ""
+    polished: Result | None = field(default=None, repr=False)
+    """The full-batch run that finished it: its history says what it cost and what it changed."""
+    sparsity: Sparsity | None = field(default=None, repr=False)
+    """Which weights are zero, and why; None where it was not measured."""
+
+    @property
+    def message(self) -> str:
+        return f"{self.status.value} ({self.detail})" if self.detail else self.status.value

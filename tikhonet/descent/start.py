@@ -1,0 +1,57 @@
+"""Line 1 of Alg. 1: where a run starts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.samples import Samples
+
+
+def initial_blocks(
+    problem: Problem, samples: Samples, seed: int = 0, features: Literal["random", "forward"] = "random"
+) -> Blocks:
+    """Random V and W in their sets; U random (line 1 of Alg. 1) or the forward pass of W."""
+    network, X = problem.network, samples.X
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(rows: int, columns: int) -> Tensor:
+        return torch.randn(rows, columns, generator=generator, dtype=torch.float64).to(X)
+
+    W = network.random_weights(generator, dtype=X.dtype, device=X.device)
+    W = {edge: problem.edge_set(edge).project(matrix) for edge, matrix in W.items()}
+    last = network.widths[-1]
+    V = problem.V_set.project(normal(samples.targets.shape[1], last) / last**0.5)
+    if features == "forward":
+        return Blocks(network.forward(X, W), V, W)
+    U = network.layers(X)
+    U |= {n: normal(len(X), network.widths[n]).abs_() for n in network.hidden}
+    return Blocks(U, V, W)
+
+
+def check_blocks(problem: Problem, blocks: Blocks, samples: Samples) -> None:
+    """Raise unless the blocks fit the problem and the samples and are feasible."""
+    network, X = problem.network, samples.X
+    network.check_weights(blocks.W)
+    for matrix in (blocks.V, *blocks.W.values(), *(blocks.U[n] for n in network.hidden if n in blocks.U)):
+        if (matrix.dtype, matrix.device) != (X.dtype, X.device):
+            given, wanted = (f"{part.dtype} on {part.device}" for part in (matrix, X))
+            raise ValueError(f"start must have X's type and device ({wanted}), got {given}; use .to(X) on its tensors")
+    for n in network.hidden:
+        shape = (len(samples), network.widths[n])
+        if n not in blocks.U or tuple(blocks.U[n].shape) != shape:
+            raise ValueError(f"start.U[{n}] must have shape {shape}, got {blocks.U.get(n, torch.empty(0)).shape}")
+        if not bool((blocks.U[n] >= 0).all() & blocks.U[n].isfinite().all()):
+            raise ValueError(f"start.U[{n}] must be non-negative and finite")
+    shape = (samples.targets.shape[1], network.widths[-1])
+    if tuple(blocks.V.shape) != shape:
+        raise ValueError(f"start.V must have shape {shape}, got {tuple(blocks.V.shape)}")
+    if not problem.V_set.contains(blocks.V):
+        raise ValueError(f"start.V must be finite and in its set {problem.V_set}; project it first")
+    for edge, matrix in blocks.W.items():
+        if not problem.edge_set(edge).contains(matrix):
+            name = f"start.W[{edge[0]}, {edge[1]}]"
+            raise ValueError(f"{name} must be finite and in its set {problem.edge_set(edge)}; project it first")

@@ -1,0 +1,217 @@
+"""Training with codes as variables: rounds of the network's solver, and between them steps of the code block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from torch import Tensor
+
+from tikhonet.descent.certificates import Check
+from tikhonet.descent.full import BlockDescent
+from tikhonet.descent.result import History, Result, Status, Training
+from tikhonet.estimators.parameters import Parameters
+from tikhonet.estimators.training import Data, Trained, build_solver, from_result, from_training, threads
+from tikhonet.hashing.code_step import code_objective, update_codes, update_regression
+from tikhonet.network.graph import Weights
+from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.trainer.batches import Batch
+from tikhonet.trainer.run import Stochastic
+
+ROUNDS = 5
+"""Rounds of training, each but the last followed by a step of the codes."""
+RIDGE = 1e-2
+"""Of the regression of the labels on the codes, relative to the samples' weight."""
+SWEEPS = 3
+
+
+@dataclass
+class CodeBlock:
+    """The codes B of the training rows, and the values of their terms of the objective on the way.
+
+    `supervision` says how sure the network must be to turn a bit of a code that fits its labels: its output must lie
+    at least that far on the other side.
+    """
+
+    B: Tensor
+    Y: Tensor
+    weight: Tensor
+    supervision: float
+    values: list[float] = field(default_factory=list)
+    """h after each step, begun anew (NaN) where the network has been trained in between."""
+    turned: int = 0
+    """Bits that are not what they were at the start."""
+
+    def __post_init__(self) -> None:
+        self.B, self.Y, self.weight = (part.double() for part in (self.B, self.Y, self.weight))
+        self.start = self.B
+        self.ridge = RIDGE * float(self.weight.sum())
+        self.G = update_regression(self.B, self.Y, self.weight, self.ridge)
+        # A bit that fits has the field alpha |g|^2 of its labels. It is `supervision` for the least of them: where the
+        # mean was, bits that tell the labels little were held weakly, and some ended constant.
+        held = self.G.square().sum(1)
+        self.alpha = self.supervision / max(float(held.min()), 1e-3 * float(held.mean()), 1e-12)
+
+    def update(self, P: Tensor) -> None:
+        """Steps of G and of B for these outputs of the network."""
+        P = P.double()
+        self.values += [math.nan, self.objective(P)]
+        for _ in range(SWEEPS):
+            self.G = update_regression(self.B, self.Y, self.weight, self.ridge)
+            self.values.append(self.objective(P))
+            self.B = update_codes(self.B, P, self.Y, self.G, self.alpha)
+            self.values.append(self.objective(P))
+        self.turned = int((self.B * self.start < 0).sum())
+
+    def objective(self, P: Tensor) -> float:
+        return sum(code_objective(self.B, P, self.Y, self.G, self.weight, alpha=self.alpha, ridge=self.ridge))
+
+    @property
+    def supervised(self) -> float:
+        """The part of the objective that the network does not see."""
+        return code_objective(self.B, self.B, self.Y, self.G, self.weight, alpha=self.alpha, ridge=self.ridge)[1]
+
+    def check(self) -> Check:
+        """Whether every step of B and G lowered the objective, by its values in float64."""
+        rises = [
+            after - before - 1e-12 * abs(before)
+            for before, after in pairwise(self.values)
+            if not math.isnan(before + after)
+        ]
+        figure = f"{len(rises)} steps, largest rise {max(0.0, *rises):.3g}; {self.turned} bits turned"
+        return Check("f falls at every step of the codes", max(rises, default=0.0) <= 0, figure)
+
+
+def train_codes(
+    parameters: Parameters,
+    problem: Problem,
+    data: Data,
+    block: CodeBlock,
+    *,
+    rounds: int,
+    seed: int,
+    start: Weights | None = None,
+    watch: Callable[[Any], bool] = lambda record: False,
+) -> Trained:
+    """Train the network towards the codes in rounds, updating them in between."""
+    solver = build_solver(parameters, len(data), problem.network)
+    with threads(parameters.n_jobs):
+        if isinstance(solver, Stochastic):
+            trained = stochastic_rounds(solver, problem, data, block, min(rounds, solver.epochs), seed, start, watch)
+        else:
+            trained = full_rounds(solver, problem, data, block, min(rounds, solver.max_iter), seed, start, watch)
+    if not block.values:
+        return trained
+    certificate = trained.certificate
+    return replace(trained, certificate=replace(certificate, checks=(*certificate.checks, block.check())))
+
+
+def stochastic_rounds(
+    solver: Stochastic,
+    problem: Problem,
+    data: Data,
+    block: CodeBlock,
+    rounds: int,
+    seed: int,
+    start: Weights | None,
+    watch: Callable[[Any], bool],
+) -> Trained:
+    """One run of the mini-batch solver, stopped for the codes at even distances."""
+    asked, solver = False, replace(solver, refit=False)
+
+    def go(state: Any, until: int) -> Training:
+        def stop(epoch: Any) -> bool:
+            nonlocal asked
+            asked = bool(watch(epoch))
+            return asked or until <= epoch.number < solver.epochs
+
+        targets = block.B.to(data.X)
+        options: dict[str, Any] = {"dtype": data.X.dtype, "device": data.X.device, "weight": data.weight}
+        begin = None if state else start
+        return solver.run(problem, data.X, targets, start=begin, resume=state, seed=seed, watch=stop, **options)
+
+    state = None
+    for number in range(1, rounds + 1):
+        until = round(number * solver.epochs / rounds)
+        training = go(state, until)
+        state = training.state
+        ended = asked or len(training.epochs) < until or training.status is Status.NONFINITE
+        found = None
+        try:
+            found = outputs(solver, problem, data, block, training)
+            if number == rounds or ended:
+                break
+            block.update(found[1])
+        except KeyboardInterrupt:
+            break
+    blocks, P = found or outputs(solver, problem, data, block, training)
+    return replace(from_training(replace(training, blocks=blocks)), outputs=P)
+
+
+def outputs(
+    solver: Stochastic, problem: Problem, data: Data, block: CodeBlock, training: Training
+) -> tuple[Blocks, Tensor]:
+    """V fitted to the codes on the features of all rows, and what the network then makes of them: one forward pass."""
+    W, V = training.blocks.W, training.blocks.V
+    A = problem.network.features(data.X, W)
+    if training.status is not Status.NONFINITE:
+        V = solver.refit_V(problem, V, [Batch(A, block.B.to(A), data.weight)])
+    return Blocks({}, V, W), A @ V.T
+
+
+def full_rounds(
+    solver: BlockDescent,
+    problem: Problem,
+    data: Data,
+    block: CodeBlock,
+    rounds: int,
+    seed: int,
+    start: Weights | None,
+    watch: Callable[[Any], bool],
+) -> Trained:
+    """Runs of the full-batch solver, each from the last one's blocks; the codes see its lifted features U[N]."""
+    blocks: Blocks | None = None
+    history: History | None = None
+
+    def joined(now: History) -> History:
+        return history.followed_by(now) if history else now
+
+    if start:
+        W = {edge: matrix.to(data.X) for edge, matrix in start.items()}
+        V = data.X.new_zeros(block.B.shape[1], problem.network.widths[-1])
+        blocks = Blocks(problem.network.forward(data.X, W), V, W)
+    ends: list[tuple[float, float]] = []
+    for number in range(1, rounds + 1):
+        limit = number * solver.max_iter // rounds - (number - 1) * solver.max_iter // rounds
+        result: Result = replace(solver, max_iter=limit).run(
+            problem,
+            data.X,
+            block.B.to(data.X),
+            weight=data.weight,
+            seed=seed,
+            start=blocks,
+            watch=lambda now: watch(joined(now)),
+        )
+        blocks = result.blocks
+        ends.append((result.history.objective[0] + block.supervised, result.history.objective[-1] + block.supervised))
+        if number == rounds or result.status in (Status.NONFINITE, Status.INTERRUPTED):
+            break
+        history = joined(result.history)
+        block.update(blocks.U[problem.network.depth] @ blocks.V.T)
+    trained, history = from_result(result), joined(result.history)
+    certificate = replace(trained.certificate, checks=(*trained.certificate.checks, joint(ends)))
+    P = problem.network.features(data.X, trained.W) @ trained.V.T
+    iterations = max(1, history.iterations)
+    return replace(trained, history=history, iterations=iterations, certificate=certificate, outputs=P)
+
+
+def joint(ends: list[tuple[float, float]]) -> Check:
+    """Whether f with the codes' terms fell from each round to the next: what rounds begin and end with."""
+    values = [value for pair in ends for value in pair]
+    rise = max((after - before for before, after in pairwise(values)), default=0.0)
+    allowed = 1e-6 * abs(values[0])
+    figure = f"{values[0]:.6g} to {values[-1]:.6g} in {len(ends)} rounds, largest rise {max(rise, 0.0):.3g}"
+    return Check("f with the codes falls from round to round", rise <= allowed, figure)

@@ -1,0 +1,253 @@
+"""Sec. 3.3.1 on a small device: a trained network as one pair of C99 files, with no dependency and no heap."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+import numpy as np
+
+import tikhonet
+from tikhonet.model.export.c99 import kernels
+from tikhonet.model.export.c99.input import Input, read_input
+from tikhonet.model.export.c99.names import c_string, check_name
+from tikhonet.model.export.c99.packing import Array, Packed, pack
+from tikhonet.model.export.forward import Forward, Label, single
+from tikhonet.model.export.program import (
+    OUTPUT,
+    Add,
+    AddVector,
+    Copy,
+    Load,
+    Product,
+    Relu,
+    Start,
+    Step,
+    compile_forward,
+)
+from tikhonet.model.storage import write_atomically
+
+LINE = 118
+
+HEADER = Template("""\
+/* $title
+ *
+ * float scores[${upper}_OUTPUTS];
+ * $usage
+ */
+#ifndef TIKHONET_${upper}_H
+#define TIKHONET_${upper}_H
+
+#define ${upper}_INPUTS $inputs
+#define ${upper}_OUTPUTS $outputs
+#define ${upper}_FLASH_BYTES $flash /* of constant arrays; the code comes on top */
+#define ${upper}_RAM_BYTES $ram /* of scratch; scores, $outputs floats, are the caller's */
+#define ${upper}_SCRATCH $scratch /* floats */
+$labels
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef ${upper}_NO_STATIC_SCRATCH
+/* $meaning Inputs must be finite. Not reentrant: it has its own scratch. */
+$returned ${name}_predict(const float *x, float *scores);
+#endif
+
+/* The same in scratch of the caller's, ${upper}_SCRATCH floats; reentrant. */
+$returned ${name}_predict_in(const float *x, float *scores, float *scratch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+""")
+
+SOURCE = Template("""\
+/* $title */
+#include <stdint.h>
+
+#include "$name.h"
+
+$arrays
+$functions
+$returned ${name}_predict_in(const float *x, float *scores, float *scratch)
+{
+$body}
+
+#ifndef ${upper}_NO_STATIC_SCRATCH
+$returned ${name}_predict(const float *x, float *scores)
+{
+    static float scratch[${upper}_SCRATCH];
+    $give${name}_predict_in(x, scores, scratch);
+}
+#endif
+""")
+
+
+@dataclass(frozen=True)
+class CModel:
+    """The texts of NAME.h and NAME.c, and the memory that they take."""
+
+    name: str
+    header: str
+    source: str
+    flash: int
+    """Bytes of constant arrays."""
+    ram: int
+    """Bytes of scratch."""
+
+    def save(self, folder: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write both files into a folder that exists; their paths."""
+        header, source = (Path(folder, f"{self.name}.{end}") for end in ("h", "c"))
+        write_atomically(header, (self.header.encode(),))
+        write_atomically(source, (self.source.encode(),))
+        return header, source
+
+
+def to_c(forward: Forward, name: str = "model", *, int8: bool = False) -> CModel:
+    """C99 whose scores are those of the model in float32, or with weights of 8 bits.
+
+    Only weights are quantised: inputs, layers, biases and scores are float32.
+    """
+    check_name(name)
+    writer = Writer(forward, name, int8)
+    return writer.model()
+
+
+class Writer:
+    """Collects arrays and functions while it goes through the steps."""
+
+    def __init__(self, forward: Forward, name: str, int8: bool) -> None:
+        self.forward, self.name, self.int8 = forward, name, int8
+        self.arrays: dict[str, Array] = {}
+        self.functions: dict[str, str] = {}
+        self.program = compile_forward(forward)
+        self.body = [f"    {self.statement(step)}\n" for step in self.program.steps]
+
+    def model(self) -> CModel:
+        flash = sum(array.nbytes for array in self.arrays.values())
+        ram = 4 * self.program.length
+        returned, body = "void", self.body
+        if self.forward.classes:
+            returned, body = "int", [*body, f"    return {self.vector('highest')}({self.forward.outputs}u, scores);\n"]
+        common = {"name": self.name, "upper": self.name.upper(), "title": self.title(), "returned": returned}
+        source = SOURCE.substitute(
+            common,
+            arrays="\n".join(declaration(f"{self.name}_{name}", array) for name, array in self.arrays.items()),
+            functions="\n".join(self.functions.values()),
+            body="".join(body),
+            give="return " if self.forward.classes else "",
+        )
+        header = HEADER.substitute(
+            common,
+            inputs=self.forward.inputs,
+            outputs=self.forward.outputs,
+            flash=flash,
+            ram=ram,
+            scratch=self.program.length,
+            labels=self.labels(),
+            usage=f"{'int best = ' if self.forward.classes else ''}{self.name}_predict(x, scores);",
+            meaning=self.meaning(),
+        )
+        return CModel(self.name, header, source, flash, ram)
+
+    def statement(self, step: Step) -> str:
+        """One line of the function's body."""
+        to = place(step.to)
+        match step:
+            case Load():
+                return self.load(read_input(self.forward), to)
+            case Start(values=None):
+                return f"{self.vector('zero')}({step.length}u, {to});"
+            case Start(name=name, values=values) if values is not None:
+                return f"{self.vector('copy')}({step.length}u, {self.store(name, single(name, values))}, {to});"
+            case AddVector(name=name, values=values):
+                return f"{self.vector('add')}({step.length}u, {self.store(name, single(name, values))}, {to});"
+            case Copy(source=source):
+                return f"{self.vector('copy')}({step.length}u, {place(source)}, {to});"
+            case Add(source=source):
+                return f"{self.vector('add')}({step.length}u, {place(source)}, {to});"
+            case Product():
+                packed = pack(step.name, step.matrix, self.int8)
+                return self.multiply(step, packed) if packed else ";"
+            case Relu():
+                return f"{self.vector('relu')}({step.length}u, {to});"
+        raise AssertionError(step)
+
+    def load(self, scaling: Input, to: str) -> str:
+        for name, array in scaling.arrays.items():
+            self.store(name, array)
+        self.functions["load"] = kernels.LOAD.substitute(
+            inputs=self.forward.inputs, name=self.name, **scaling.expressions(self.name)
+        )
+        return f"load(x, {to});"
+
+    def multiply(self, step: Product, packed: Packed) -> str:
+        function = kernels.product_name(packed, step.of_input)
+        self.functions[function] = kernels.product(packed, step.of_input)
+        rows, columns = packed.shape
+        words = [f"{rows}u"] if packed.count is None else []
+        words += [f"{columns}u", *(self.store(f"{step.name}_{part}", array) for part, array in packed.arrays.items())]
+        words += [literal(packed.unit)] if packed.scale is not None else []
+        words += ["x"] if step.of_input else []
+        return f"{function}({', '.join([*words, place(step.source), place(step.to)])});"
+
+    def vector(self, function: str) -> str:
+        self.functions[function] = kernels.VECTORS[function]
+        return function
+
+    def store(self, name: str, array: Array) -> str:
+        self.arrays[name] = array
+        return f"{self.name}_{name}"
+
+    def title(self) -> str:
+        kind = f"{self.forward.outputs} classes" if self.forward.classes else f"{self.forward.outputs} outputs"
+        weights = "int8" if self.int8 else "float32"
+        layers = " -> ".join(map(str, self.forward.network.widths))
+        return f"{self.name}: layers {layers}, {kind}, {weights} weights. Written by tikhonet {tikhonet.__version__}."
+
+    def meaning(self) -> str:
+        if self.forward.classes:
+            return "The score of each class; returns the place of the highest."
+        return "The features of x." if self.forward.coef is None else "The outputs for x."
+
+    def labels(self) -> str:
+        if not self.forward.classes:
+            return ""
+        upper = self.name.upper()
+        return (
+            f"#define {upper}_LABELS {{{', '.join(labels(self.forward.classes))}}}\n"
+            f"#define {upper}_SHARPNESS {literal(self.forward.sharpness)}"
+            " /* probabilities are the softmax of this times the scores */\n"
+        )
+
+
+def place(offset: int) -> str:
+    if offset == OUTPUT:
+        return "scores"
+    return f"scratch + {offset}" if offset else "scratch"
+
+
+def labels(classes: tuple[Label, ...]) -> list[str]:
+    """Numbers that every `int` holds as they are, everything else as text."""
+    if all(isinstance(value, int) and abs(value) < 2**15 for value in classes):
+        return [str(int(value)) for value in classes]
+    return [c_string(str(value)) for value in classes]
+
+
+def literal(value: float) -> str:
+    """Nine digits give the same float32 back."""
+    return f"{value:.8e}f"
+
+
+def declaration(name: str, array: Array) -> str:
+    values = array.tolist()
+    cells = [literal(value) for value in values] if array.dtype == np.float32 else list(map(str, values))
+    width = max(map(len, cells)) + 1
+    each = max(1, LINE // width)
+    lines = [",".join(cells[start : start + each]) for start in range(0, len(cells), each)]
+    text = ",\n".join(lines)
+    return f"static const {kernels.c_type(array)} {name}[{len(values)}] = {{\n{text}\n}};\n"

@@ -1,0 +1,147 @@
+"""ONNX: the same graph for any runtime, for any number of rows at once.
+
+Input `x` (float32, rows x inputs). Outputs of a classifier: `label`, `probabilities`, `scores`; of a regressor
+`prediction`; of a transformer `features`. The scaling is done in float64, as a shift may need it; the rest is float32.
+Matrices that are smaller so are stored as places and values, which runtimes unfold when they load the model.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tikhonet.model.export.forward import Floats, Forward, single
+from tikhonet.model.storage import write_atomically
+from tikhonet.network.graph import BIAS
+
+OPSET = 17
+"""Of 2022: all operators used here are in it, and runtimes of several years read it."""
+IR_VERSION = 8
+
+
+def to_onnx(forward: Forward, path: str | os.PathLike[str] | None = None) -> Any:
+    """An `onnx.ModelProto` that passed ONNX's own checker; also written to `path` if that is given."""
+    import_onnx()
+    model = Graph(forward).model()
+    if path is not None:
+        write_atomically(Path(path), (model.SerializeToString(),))
+    return model
+
+
+def import_onnx() -> Any:
+    try:
+        import onnx
+    except ImportError:
+        raise ImportError("export to ONNX needs the package onnx; pip install 'tikhonet[onnx]'") from None
+    return onnx
+
+
+class Graph:
+    """Nodes and constants, collected in order."""
+
+    def __init__(self, forward: Forward) -> None:
+        self.onnx = import_onnx()
+        self.forward = forward
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def model(self) -> Any:
+        helper, kinds = self.onnx.helper, self.onnx.TensorProto
+        outputs = self.head(self.network(self.scale()))
+        made = helper.make_graph(
+            self.nodes,
+            "tikhonet",
+            [helper.make_tensor_value_info("x", kinds.FLOAT, ["rows", self.forward.inputs])],
+            [helper.make_tensor_value_info(*output) for output in outputs],
+            self.constants,
+        )
+        model = helper.make_model(made, producer_name="tikhonet", opset_imports=[helper.make_opsetid("", OPSET)])
+        model.ir_version = IR_VERSION
+        self.onnx.checker.check_model(model, full_check=True)
+        return model
+
+    def scale(self) -> str:
+        """u_0 = (clip(x, low, high) - shift) / scale, in float64."""
+        double, float_ = self.onnx.TensorProto.DOUBLE, self.onnx.TensorProto.FLOAT
+        u = self.node("Cast", ["x"], to=double)
+        for operator, name in (("Max", "low"), ("Min", "high"), ("Sub", "shift"), ("Div", "scale")):
+            u = self.node(operator, [u, self.constant(name, getattr(self.forward, name).astype(np.float64))])
+        return self.node("Cast", [u], "u0", to=float_)
+
+    def network(self, u: str) -> str:
+        """Eq. 1; the last layer's name."""
+        network = self.forward.network
+        for n in network.hidden:
+            terms = []
+            for m in network.sources(n):
+                if network.edges[n, m] == "identity":
+                    terms.append(f"u{m}")
+                elif m == BIAS:
+                    terms.append(self.constant(f"bias{n}", single(f"bias{n}", self.forward.matrix((n, m))[:, 0])))
+                else:
+                    terms.append(self.node("MatMul", [f"u{m}", self.matrix(f"W{n}_{m}", self.forward.matrix((n, m)))]))
+            z = terms[0]
+            for term in terms[1:]:
+                z = self.node("Add", [z, term])
+            u = self.node("Relu", [z], f"u{n}")
+        return u
+
+    def head(self, u: str) -> list[tuple[str, int, list[Any]]]:
+        """The outputs: name, type, shape."""
+        forward, kinds = self.forward, self.onnx.TensorProto
+        if forward.coef is None or forward.intercept is None:
+            self.node("Identity", [u], "features")
+            return [("features", kinds.FLOAT, ["rows", forward.outputs])]
+        name = "scores" if forward.classes else "prediction"
+        product = self.node("MatMul", [u, self.matrix("coef", forward.coef)])
+        self.node("Add", [product, self.constant("intercept", single("intercept", forward.intercept))], name)
+        if not forward.classes:
+            return [(name, kinds.FLOAT, ["rows", forward.outputs])]
+        labels = label_array(forward)
+        sharpness = self.constant("sharpness", np.array(forward.sharpness, np.float32))
+        self.node("Softmax", [self.node("Mul", [name, sharpness])], "probabilities", axis=1)
+        best = self.node("ArgMax", [name], axis=1, keepdims=0)
+        self.node("Gather", [self.constant("classes", labels), best], "label", axis=0)
+        label_kind = self.onnx.helper.np_dtype_to_tensor_dtype(labels.dtype)
+        return [
+            ("label", label_kind, ["rows"]),
+            ("probabilities", kinds.FLOAT, ["rows", forward.outputs]),
+            ("scores", kinds.FLOAT, ["rows", forward.outputs]),
+        ]
+
+    def node(self, operator: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
+        name = output or f"{operator.lower()}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(operator, inputs, [name], **attributes))
+        return name
+
+    def constant(self, name: str, values: NDArray[Any]) -> str:
+        self.constants.append(self.onnx.numpy_helper.from_array(values, name))
+        return name
+
+    def matrix(self, name: str, matrix: Floats) -> str:
+        """The transpose, as it stands to the right of the rows."""
+        values = np.ascontiguousarray(single(name, matrix).T)
+        places = np.flatnonzero(values)
+        if 8 * len(places) >= values.nbytes or values.size >= 2**31:  # a place takes 4 bytes, a value 4
+            return self.constant(name, values)
+        size = self.constant(f"{name}_size", np.array([values.size]))
+        entries = self.constant(f"{name}_values", values.ravel()[places])
+        where = self.node(
+            "Cast", [self.constant(f"{name}_places", places.astype(np.int32))], to=self.onnx.TensorProto.INT64
+        )
+        filled = self.node("ScatterElements", [self.node("ConstantOfShape", [size]), where, entries], axis=0)
+        return self.node("Reshape", [filled, self.constant(f"{name}_shape", np.array(values.shape))], name)
+
+
+def label_array(forward: Forward) -> NDArray[Any]:
+    """The classes in a type that ONNX has."""
+    labels = np.array(forward.classes)
+    if labels.dtype.kind in "iu":
+        return labels.astype(np.int64)
+    if labels.dtype.kind == "U":
+        return labels.astype(object)
+    return labels

@@ -1,0 +1,146 @@
+"""The convex loss of Eq. 2 on the classifier's scores S, one row per sample.
+
+A loss gives its value per sample, its gradient in S, a bound on its curvature in S, and the
+encoding of labels as targets T. Sample weights multiply values and gradients row by row.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tikhonet.network.graph import Array, tensor
+
+
+def one_hot(labels: Tensor, classes: int | None = None) -> Tensor:
+    """Integer labels 0..k-1 as rows of the identity, in float32."""
+    if labels.ndim != 1 or labels.is_floating_point() or labels.is_complex():
+        raise ValueError(
+            f"labels must be a vector of integers, got shape {tuple(labels.shape)} of {labels.dtype}; "
+            "encode other labels with numpy.unique(y, return_inverse=True)"
+        )
+    if len(labels) == 0:
+        raise ValueError("labels must not be empty")
+    labels = labels.long()  # torch has no minimum of most unsigned types
+    low, high = int(labels.min()), int(labels.max())
+    count = high + 1 if classes is None else classes
+    if low < 0 or high >= count:
+        raise ValueError(f"labels must lie in 0..{count - 1}, got values from {low} to {high}")
+    return torch.nn.functional.one_hot(labels, count).to(torch.float32)
+
+
+class Loss(ABC):
+    curvature: float
+    """A bound on the second derivative in S (its largest eigenvalue)."""
+    quadratic: bool = False
+    """Whether that bound is the second derivative itself."""
+
+    @abstractmethod
+    def rows(self, T: Tensor, S: Tensor) -> Tensor:
+        """The loss of each sample."""
+
+    @abstractmethod
+    def slope(self, T: Tensor, S: Tensor) -> Tensor:
+        """Its gradient in S."""
+
+    def encode(self, y: Array, classes: int | None = None) -> Tensor:
+        """Targets: integer vectors are class labels, floating-point arrays are taken as they are."""
+        y = tensor(y)
+        if y.is_floating_point():
+            return y[:, None] if y.ndim == 1 else y
+        return one_hot(y, classes)
+
+    def check(self, T: Tensor) -> None:
+        """Raise unless T are targets of this loss."""
+        if T.ndim != 2 or T.shape[1] < 1:
+            raise ValueError(f"targets must have shape (samples, outputs), got {tuple(T.shape)}; use loss.encode(y)")
+
+    def value(self, T: Tensor, S: Tensor, weight: Tensor | None = None) -> Tensor:
+        rows = self.rows(T, S)
+        return rows if weight is None else rows * weight
+
+    def gradient(self, T: Tensor, S: Tensor, weight: Tensor | None = None) -> Tensor:
+        slope = self.slope(T, S)
+        return slope if weight is None else slope * weight[:, None]
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """1/2 |s - t|^2, the paper's mean squared error up to its factor."""
+
+    curvature = 1.0
+    quadratic = True
+
+    def rows(self, T: Tensor, S: Tensor) -> Tensor:
+        return 0.5 * (S - T).square().sum(1)
+
+    def slope(self, T: Tensor, S: Tensor) -> Tensor:
+        return S - T
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """The sum over outputs of  e^2 / 2  for |e| <= delta,  delta (|e| - delta / 2)  beyond; e = s - t."""
+
+    delta: float = 1.0
+    curvature = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < float("inf"):
+            raise ValueError(f"delta must be a positive number, got {self.delta}")
+
+    def rows(self, T: Tensor, S: Tensor) -> Tensor:
+        return torch.nn.functional.huber_loss(S, T, reduction="none", delta=self.delta).sum(1)
+
+    def slope(self, T: Tensor, S: Tensor) -> Tensor:
+        return (S - T).clamp_(-self.delta, self.delta)
+
+
+@dataclass(frozen=True)
+class Softmax(Loss):
+    """Cross-entropy of the softmax:  log sum exp(s) - <t, s>,  each target row a distribution."""
+
+    curvature = 0.5
+
+    def encode(self, y: Array, classes: int | None = None) -> Tensor:
+        y = tensor(y)
+        return y if y.is_floating_point() and y.ndim == 2 else one_hot(y, classes)
+
+    def check(self, T: Tensor) -> None:
+        super().check(T)
+        if T.shape[1] < 2 or bool((T < 0).any()) or not torch.allclose(T.sum(1), T.new_ones(()), atol=1e-4):
+            raise ValueError(
+                "targets of the softmax loss must be rows of at least two non-negative numbers with sum 1; "
+                "use loss.encode(labels)"
+            )
+
+    def rows(self, T: Tensor, S: Tensor) -> Tensor:
+        return torch.logsumexp(S, 1) - (T * S).sum(1)
+
+    def slope(self, T: Tensor, S: Tensor) -> Tensor:
+        return torch.softmax(S, 1) - T
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Loss):
+    """One against all:  the sum over classes of max(0, 1 - t s)^2  with t = +1 or -1."""
+
+    curvature = 2.0
+
+    def encode(self, y: Array, classes: int | None = None) -> Tensor:
+        y = tensor(y)
+        return y if y.is_floating_point() and y.ndim == 2 else 2 * one_hot(y, classes) - 1
+
+    def check(self, T: Tensor) -> None:
+        super().check(T)
+        if bool((T.abs() != 1).any()):
+            raise ValueError("targets of the squared hinge must be +1 or -1; use loss.encode(labels)")
+
+    def rows(self, T: Tensor, S: Tensor) -> Tensor:
+        return (1 - T * S).relu().square().sum(1)
+
+    def slope(self, T: Tensor, S: Tensor) -> Tensor:
+        return -2 * T * (1 - T * S).relu()

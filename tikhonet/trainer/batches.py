@@ -1,0 +1,106 @@
+"""Mini-batches for the stochastic trainer: from arrays, memory-mapped arrays, or the user's own iterable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tikhonet.network.graph import Array, tensor
+
+Validation = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]
+
+
+class Batch(NamedTuple):
+    """Some samples: inputs, encoded targets, and weights where there are any."""
+
+    X: Tensor
+    targets: Tensor
+    weight: Tensor | None = None
+
+
+def check_weight(name: str, weight: Tensor, rows: int, zero: bool = False) -> None:
+    """Raise unless there is one weight for each row, finite and not negative; all zero only where that is allowed."""
+    if tuple(weight.shape) != (rows,):
+        raise ValueError(f"{name} must hold one number per row ({rows},), got shape {tuple(weight.shape)}")
+    if not bool(weight.isfinite().all()) or bool((weight < 0).any()) or not (zero or bool(weight.any())):
+        found = f"numbers from {float(weight.min()):g} to {float(weight.max()):g}"
+        raise ValueError(f"{name} must be finite, non-negative{'' if zero else ' and not all zero'}, got {found}")
+
+
+@runtime_checkable
+class Batches(Protocol):
+    """One pass over the data at a time, in an order that the generator decides."""
+
+    def epoch(self, generator: torch.Generator) -> Iterator[Batch]: ...
+
+    def __len__(self) -> int:
+        """The number of batches in an epoch."""
+
+
+@dataclass(frozen=True)
+class ArrayBatches:
+    """Rows in a random order, read as they are needed: a memory-mapped array stays on disk."""
+
+    X: Array
+    targets: Array
+    weight: Array | None = None
+    size: int = 1000
+    dtype: torch.dtype = torch.float32
+    device: torch.device | str = "cpu"
+
+    def __post_init__(self) -> None:
+        rows = len(self.X)
+        if rows == 0 or len(self.targets) != rows or (self.weight is not None and len(self.weight) != rows):
+            lengths = rows, len(self.targets), None if self.weight is None else len(self.weight)
+            raise ValueError(f"X, targets and weight must have the same number of rows, at least 1, got {lengths}")
+        if self.size < 1:
+            raise ValueError(f"the batch size must be at least 1, got {self.size}")
+        if self.weight is not None:
+            check_weight("weight", tensor(self.weight), rows)
+
+    def __len__(self) -> int:
+        # A last batch of less than half the size is joined to the one before: tiny batches are noise.
+        return max(1, round(len(self.X) / self.size))
+
+    def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
+        order = torch.randperm(len(self.X), generator=generator)
+        for start in range(len(self)):
+            stop = None if start == len(self) - 1 else (start + 1) * self.size
+            rows = order[start * self.size : stop]
+            weight = None if self.weight is None else self._take(self.weight, rows)
+            yield Batch(self._take(self.X, rows), self._take(self.targets, rows), weight)
+
+    def _take(self, array: Array, rows: Tensor) -> Tensor:
+        if isinstance(array, Tensor):
+            return array[rows.to(array.device)].to(self.device, self.dtype)
+        return torch.as_tensor(np.ascontiguousarray(array[rows.numpy()])).to(self.device, self.dtype)
+
+
+@dataclass(frozen=True)
+class GivenBatches:
+    """The user's own batches, (X, targets) or (X, targets, weight), in the order given at every pass.
+
+    Anything that can be iterated anew and has a length: a list, a torch DataLoader.
+    """
+
+    source: Iterable[tuple[Tensor, ...]]
+    dtype: torch.dtype = torch.float32
+    device: torch.device | str = "cpu"
+
+    def __len__(self) -> int:
+        try:
+            return len(self.source)  # type: ignore[arg-type]
+        except TypeError:
+            raise ValueError(
+                "an iterable of batches must have a length and restart at every pass; "
+                "wrap a generator in a list or a class with __iter__ and __len__"
+            ) from None
+
+    def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
+        for batch in self.source:
+            yield Batch(*(torch.as_tensor(part).to(self.device, self.dtype) for part in batch))

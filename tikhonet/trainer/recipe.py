@@ -1,0 +1,110 @@
+"""The constants of the stochastic trainer's steps, and which of them suit a network and a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from tikhonet.network.graph import Network
+from tikhonet.network.initial import Initial, check_initial, deep_and_plain
+from tikhonet.trainer.sparsity.budget import Budget
+
+LONG = 180.0
+"""Steps of 1000 rows from which on a run counts as long."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The constants that depend on how deep the network is, how long the run and how many weights it may keep."""
+
+    change: float
+    momentum: float
+    metric: Literal["leading", "full"]
+    damping_W: float
+    ridge_V: float
+    drop_inputs: float
+    drop_features: float
+    depth_power: float
+    """Steps are (3 / N)^depth_power as long in networks of N > 3 layers."""
+
+
+USUAL = Preset(
+    change=0.3,
+    momentum=0.95,
+    metric="leading",
+    damping_W=10.0,
+    ridge_V=0.1,
+    drop_inputs=0.1,
+    drop_features=0.2,
+    depth_power=0.5,
+)
+LASTING = replace(USUAL, drop_inputs=0.2)
+"""For long runs, which would fit the training rows too well otherwise."""
+SPARSE = replace(USUAL, change=0.9, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
+"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md)."""
+DEEP = Preset(
+    change=0.08,
+    momentum=0.8,
+    metric="full",
+    damping_W=0.1,
+    ridge_V=0.1,
+    drop_inputs=0.0,
+    drop_features=0.0,
+    depth_power=1.0,
+)
+"""For deep plain networks.
+
+They start as isometries, where the changes of all layers add up in one direction, the noise of dropout passes through
+to the end, and the directions in which inputs vary little count as much as the others.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The constants of a step; None is what suits the network and the run (`DEEP`, `SPARSE`, `LASTING`, `USUAL`).
+
+    They hold for batches of 1000 rows and are converted for others, so that a setting means the same per sample.
+    `change`: relative change of a layer's pre-activations per step, at the start of a run that is not long.
+    `damping_U`, `damping_W`, `ridge_V`: of the three blocks, relative to the mean eigenvalue of each. `memory`: of
+    the running statistics. `averaging`: of V and W over the steps, falling to none at the end of a run.
+    `drop_inputs`, `drop_features`: shares of the inputs and of the last hidden layer that are set to zero at random
+    in training, as a regulariser. `metric`: that of the W-step, by the `rank` "leading" eigenpairs of the inputs'
+    Gram matrix or by the "full" matrix. `initial`: where random weights come from (`initialisations.py`). `budget`: how
+    many weights may be nonzero, if not all.
+    """
+
+    change: float | None = None
+    momentum: float | None = None
+    damping_U: float = 30.0
+    damping_W: float | None = None
+    ridge_V: float | None = None
+    memory: float = 0.94
+    averaging: float = 0.98
+    rank: int = 64
+    budget: Budget | None = None
+    initial: Initial = "auto"
+    initial_scale: float = 0.5
+    metric: Literal["leading", "full"] | None = None
+    drop_inputs: float | None = None
+    drop_features: float | None = None
+
+    def __post_init__(self) -> None:
+        check_initial(self.initial)
+        if self.rank < 1:
+            raise ValueError(f"rank must be at least 1, got {self.rank}")
+        if self.metric not in ("leading", "full", None):
+            raise ValueError(f"metric must be 'leading', 'full' or None, got {self.metric!r}")
+        for name in ("momentum", "memory", "averaging", "drop_inputs", "drop_features"):
+            if (value := getattr(self, name)) is not None and not 0 <= value < 1:
+                raise ValueError(f"{name} must lie in [0, 1), got {value}")
+        for name in ("change", "damping_U", "damping_W", "ridge_V", "initial_scale"):
+            if (value := getattr(self, name)) is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {value}")
+
+    def preset(self, network: Network, long: bool = False) -> Preset:
+        """What is given here, and for the rest what suits the network and the length of the run."""
+        names = [part.name for part in fields(Preset) if hasattr(self, part.name)]
+        given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        shallow = SPARSE if self.budget else LASTING if long else USUAL
+        return replace(DEEP if deep_and_plain(network) else shallow, **given)
