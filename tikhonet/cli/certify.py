@@ -65,7 +65,7 @@ def certify(
 
 
 def check_finite(saved: SavedModel) -> Check:
-    matrices = {**saved.estimator._model.W, "V": saved.estimator._model.V}
+    matrices = {**saved.estimator.model_.W, "V": saved.estimator.model_.V}
     broken = [str(name) for name, matrix in matrices.items() if not bool(matrix.isfinite().all())]
     count = sum(matrix.numel() for matrix in matrices.values())
     figure = f"NaN or infinity in {', '.join(broken)}" if broken else f"{count:,} numbers"
@@ -80,7 +80,7 @@ def check_feasible(saved: SavedModel) -> Check:
     set_ = saved.estimator._constraint()
     if set_ is None:
         return Check(claim, True, "no constraint: every matrix is allowed")
-    excess = {f"W[{n},{m}]": set_.violation(W) for (n, m), W in saved.estimator._model.W.items() if m != BIAS}
+    excess = {f"W[{n},{m}]": set_.violation(W) for (n, m), W in saved.estimator.model_.W.items() if m != BIAS}
     worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
     return Check(claim, excess[worst] <= 0, f"{set_}; worst: {worst}, exceeds it by {max(excess[worst], 0.0):.3g}")
 

@@ -30,10 +30,10 @@ class WatchedSamples(Samples):
 
 def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[Stationarity, Stationarity]:
     """The projected gradient at the saved network, and at a random one, in float64."""
-    from tikhonet.estimators.training import build_problem
+    from tikhonet.estimators.parameters import build_problem
 
-    model = estimator._model
-    problem = build_problem(estimator, model.network, float(len(X)))
+    model = estimator.model_
+    problem = build_problem(estimator, model.network, estimator._loss(), float(len(X)))
     scaled = torch.from_numpy(model.scaling(X.astype(float), estimator.dtype))
     targets = encoded(estimator, y).to(scaled)
     seed = estimator.random_state if isinstance(estimator.random_state, int) else 0

@@ -39,7 +39,7 @@ class SavedModel:
     @property
     def outputs(self) -> int:
         """Labels a row that predictions can be compared with: a class, or as many numbers as it learned."""
-        return 1 if self.task == "classification" else len(self.estimator._model.head.coef)
+        return 1 if self.task == "classification" else len(self.estimator.model_.head.coef)
 
     @property
     def image_shape(self) -> Shape | None:

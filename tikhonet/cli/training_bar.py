@@ -16,7 +16,7 @@ class Training:
         self.shown, self.total, self.done = shown, total, 0
 
     def __call__(self, record: Any) -> None:
-        from tikhonet.estimators.watching import describe
+        from tikhonet.estimators.callbacks import describe
 
         self.done, text = describe(record)
         if self.done < self.total:
@@ -34,11 +34,7 @@ def training_bar(estimator: Any, rows: int) -> Iterator[Training]:
 
 def iterations(estimator: Any, rows: int) -> int:
     """How many epochs or iterations it may do on so many rows."""
-    from tikhonet.descent.full import BlockDescent
-    from tikhonet.estimators.training import HOLD_OUT_FROM, build_solver
+    from tikhonet.estimators.fitting import most_iterations
 
-    held = rows >= HOLD_OUT_FROM if estimator.early_stopping == "auto" else estimator.early_stopping
-    kept = rows - round(estimator.validation_fraction * rows) if held else rows
     estimator._validate_params()
-    solver = build_solver(estimator, max(1, kept))
-    return solver.max_iter if isinstance(solver, BlockDescent) else solver.epochs
+    return most_iterations(estimator, rows)

@@ -6,19 +6,28 @@ A dataclass, so that the constructor of each estimator only stores, and none rep
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from inspect import cleandoc
 from numbers import Integral, Real
 from typing import Any, ClassVar, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import (
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
-from tikhonet.estimators.checks import check_callbacks, check_dropout, check_widths
+from tikhonet.estimators.checks import ParameterError, check_callbacks, check_dropout, check_widths
+from tikhonet.estimators.training import METHODS, Method
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
 from tikhonet.network.initial import Initial
 from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.problem.losses import Huber, Loss, Softmax, Squared, SquaredHinge
-from tikhonet.problem.sets import ConvexSet, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
+from tikhonet.problem.objective import Problem
+from tikhonet.problem.sets import ConvexSet, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
 from tikhonet.trainer.sparsity.budget import Budget, Over
 
 LIFTS: dict[str, type[Lift]] = {"fenchel": Fenchel, "tikhonov": Tikhonov}
@@ -142,7 +151,7 @@ class Parameters(BaseEstimator):
         "initial": [StrOptions(set(get_args(Initial)))],
         "loss": [StrOptions({"squared", "huber"}), Loss],
         "lift": auto_or(StrOptions(set(LIFTS)), Lift),
-        "solver": [StrOptions({"stochastic", "proximal", "alg1"})],
+        "solver": [StrOptions(set(METHODS))],
         "gamma": auto_or(POSITIVE, "array-like"),
         "constraint": [StrOptions({*SETS, "nonnegative"}), ConvexSet, None],
         "radius": [POSITIVE],
@@ -165,7 +174,11 @@ class Parameters(BaseEstimator):
     }
 
     def _validate_params(self) -> None:
-        super()._validate_params()
+        for name, value in self.get_params(deep=False).items():
+            try:
+                validate_parameter_constraints(self._parameter_constraints, {name: value}, type(self).__name__)
+            except InvalidParameterError as error:
+                raise ParameterError(name, str(error)) from None
         if self.network is None:
             check_widths(self.hidden_layer_sizes)
         check_dropout(self.dropout)
@@ -174,14 +187,17 @@ class Parameters(BaseEstimator):
     def _loss(self) -> Loss:
         return LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
 
+    def _method(self) -> Method:
+        return METHODS[self.solver]
+
     def _lift(self) -> Lift:
         if self.lift == "auto":
-            return Tikhonov() if self.solver == "alg1" else Fenchel()
+            return self._method().lift()
         return LIFTS[self.lift]() if isinstance(self.lift, str) else self.lift
 
     def _gamma(self) -> float | tuple[float, ...]:
         if isinstance(self.gamma, str):
-            return 0.1 if self.solver == "alg1" else 1.0
+            return self._method().gamma
         return float(self.gamma) if isinstance(self.gamma, Real) else tuple(float(value) for value in self.gamma)
 
     def _constraint(self) -> ConvexSet | None:
@@ -194,10 +210,11 @@ class Parameters(BaseEstimator):
     def _budget(self) -> Budget | None:
         if self.sparsity is None:
             return None
-        if self.solver != "stochastic":
-            raise ValueError(
+        if not self._method().goes_on:
+            raise ArgumentError(
+                "sparsity",
                 f'sparsity needs solver="stochastic", got {self.solver!r}; '
-                'with other solvers use constraint="l1" for zeros'
+                'with other solvers use constraint="l1" for zeros',
             )
         return Budget(float(self.sparsity), self.sparsity_over)  # type: ignore[arg-type]
 
@@ -205,9 +222,10 @@ class Parameters(BaseEstimator):
         """The network for so many inputs."""
         if self.network is not None:
             if self.network.widths[0] != inputs:
-                raise ValueError(
+                raise ArgumentError(
+                    "network",
                     f"network must take as many inputs as X has features ({inputs}), got {self.network.widths[0]}; "
-                    "make a Network with that first width"
+                    "make a Network with that first width",
                 )
             return self.network  # type: ignore[no-any-return]
         hidden = [int(width) for width in np.atleast_1d(self.hidden_layer_sizes)]
@@ -217,3 +235,22 @@ class Parameters(BaseEstimator):
             pairs = ((n, m) for n in range(2, len(widths)) for m in range(n - 1))
             edges |= {(n, m): "identity" for n, m in pairs if widths[n] == widths[m]}
         return Network(widths, edges, bias=True)
+
+
+def documented(summary: str, own: str) -> str:
+    """The docstring of an estimator: what it is, the parameters that all share, and its own."""
+    shared = cleandoc(str(Parameters.__doc__)).partition("\n")[2].strip()
+    return "\n".join((cleandoc(summary), "", shared, cleandoc(own), ""))
+
+
+def build_problem(parameters: Parameters, network: Network, loss: Loss, rows: float) -> Problem:
+    """The problem that the parameters state, for rows of this total weight."""
+    constraint = parameters._constraint()
+    return Problem(
+        network,
+        loss=loss,
+        lift=parameters._lift(),
+        gamma=parameters._gamma(),
+        W_set=Everything() if constraint is None else constraint,
+        ridge_V=parameters._method().ridge * rows,
+    )

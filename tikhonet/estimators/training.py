@@ -1,13 +1,14 @@
-"""From rows and parameters to a `Problem`, a solver, and what it leaves: one shape for all three solvers."""
+"""One run of a solver: the solvers that parameters can name, the rows they run on, and what they leave."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -15,19 +16,18 @@ from torch import Tensor
 from tikhonet.descent.certificates import Certificate, Check, certify, check_sparsity
 from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import Epoch, History, Result, Status, Training
-from tikhonet.descent.schedules import Power, Proximal
-from tikhonet.estimators.parameters import Parameters
-from tikhonet.model.model import Model
+from tikhonet.descent.schedules import Power, Proximal, Schedule
 from tikhonet.network.graph import Network, Weights
 from tikhonet.network.initial import deep_and_plain
+from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.problem.objective import Blocks, Problem, Stationarity
-from tikhonet.problem.sets import Everything
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.recipe import DEEP
 from tikhonet.trainer.run import Stochastic
-from tikhonet.trainer.sparsity.budget import counted
-from tikhonet.trainer.sparsity.measure import measure_sparsity
 from tikhonet.trainer.step import TrainingState
+
+if TYPE_CHECKING:
+    from tikhonet.estimators.parameters import Parameters
 
 Watch = Callable[[Any], bool | None]
 STEPS = 150
@@ -36,13 +36,11 @@ EPOCHS = 10
 CHANGE = 0.6
 """The relative change of a layer's pre-activations by the first step, whatever the size of the batches; that of deep
 plain networks is the trainer's own."""
-HOLD_OUT_FROM = 100
-"""Fewer rows are all trained on: what could be held out of them would tell nothing."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """Scaled inputs, encoded targets and weights, as tensors; the same of the held-out rows, if any."""
+    """Scaled inputs, encoded targets and weights, as tensors; `held_out` are rows that epochs are judged by."""
 
     X: Tensor
     targets: Tensor
@@ -60,68 +58,160 @@ class Trained:
     W: Weights
     V: Tensor
     status: Status
-    message: str
     history: History | list[Epoch]
     certificate: Certificate
     iterations: int
     state: TrainingState | None = None
     outputs: Tensor | None = None
-    """Of the network for the rows that it was trained on, where codes were made of them."""
+    """The network's outputs for the rows that it was trained on, where codes were made of them."""
+
+    @classmethod
+    def from_result(cls, result: Result) -> Trained:
+        iterations = max(1, result.history.iterations)
+        return cls(result.blocks.W, result.blocks.V, result.status, result.history, certify(result), iterations)
+
+    @classmethod
+    def from_training(cls, training: Training) -> Trained:
+        blocks, epochs, state = training.blocks, training.epochs, replace(training.state, best=None)
+        certificate = certify_training(training)
+        return cls(blocks.W, blocks.V, training.status, epochs, certificate, max(1, len(epochs)), state)
 
 
-def build_problem(parameters: Parameters, network: Network, rows: float) -> Problem:
-    constraint = parameters._constraint()
-    return Problem(
-        network,
-        loss=parameters._loss(),
-        lift=parameters._lift(),
-        gamma=parameters._gamma(),
-        W_set=Everything() if constraint is None else constraint,
-        # Without a ridge the features carry the labels almost free of charge; 0.02 a row did best on the digits.
-        ridge_V=0.02 * rows if parameters.solver == "proximal" else 0.0,
-    )
+@dataclass(frozen=True)
+class Course:
+    """A run that can begin: what is solved, how, on which rows, and from which weights or state of an earlier run."""
+
+    method: Method
+    solver: Any
+    problem: Problem
+    data: Data
+    seed: int
+    start: tuple[Weights, Tensor] | None = None
+    state: TrainingState | None = None
+    watch: Watch | None = None
+
+    @property
+    def iterations(self) -> int:
+        return self.method.iterations(self.solver)
+
+    def run(self) -> Trained:
+        return self.method.run(self)
+
+    def start_weights(self) -> Weights | None:
+        """The weights to begin with, in the type of the rows."""
+        return {edge: matrix.to(self.data.X) for edge, matrix in self.start[0].items()} if self.start else None
 
 
-def cause_of_zeros(parameters: Parameters, model: Model) -> dict[str, Any]:
-    """What makes weights zero in a fit with these parameters, in plain words."""
-    problem = build_problem(parameters, model.network, 1.0)
-    found = measure_sparsity(problem, model.W, parameters._budget()).as_dict()
-    return {name: found[name] for name in ("kind", "asked", "over")}
+class Method(ABC):
+    """A solver by the name that `solver=` takes, with the defaults that go with it."""
+
+    lift: type[Lift]
+    gamma: float
+    ridge: float = 0.0
+    """The ridge of V for each row."""
+    goes_on: bool = False
+    """Whether a run can go on from the state of another: for partial_fit, budgets and rounds of codes."""
+
+    @abstractmethod
+    def build(self, parameters: Parameters, rows: int, network: Network | None = None) -> Any:
+        """The solver for so many rows; without a network, for a shallow one."""
+
+    @abstractmethod
+    def iterations(self, solver: Any) -> int:
+        """How many epochs or iterations it may do."""
+
+    @abstractmethod
+    def run(self, course: Course) -> Trained:
+        """Solve."""
 
 
-def count_zeros(model: Model) -> dict[str, Any]:
-    """The share of weights that are zero, and numbers by the name of the matrix."""
-    matrices = {f"W[{n},{m}]": model.W[n, m] for n, m in counted(model.network)}
-    nonzeros = {name: int(matrix.count_nonzero()) for name, matrix in matrices.items()}
-    weights = {name: matrix.numel() for name, matrix in matrices.items()}
-    return {"zeros": 1 - sum(nonzeros.values()) / sum(weights.values()), "nonzeros": nonzeros, "weights": weights}
+@dataclass(frozen=True)
+class FullBatch(Method):
+    """All rows at once."""
+
+    schedule: Schedule
+    lift: type[Lift]
+    gamma: float
+    ridge: float = 0.0
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def build(self, parameters: Parameters, rows: int, network: Network | None = None) -> BlockDescent:
+        parameters._budget()  # which it refuses
+        limit = 100 if parameters.max_iter == "auto" else int(parameters.max_iter)
+        return BlockDescent(self.schedule, limit, parameters.tol, check_every=5, **self.options)
+
+    def iterations(self, solver: BlockDescent) -> int:
+        return solver.max_iter
+
+    def run(self, course: Course) -> Trained:
+        data, problem, blocks = course.data, course.problem, None
+        if W := course.start_weights():
+            assert course.start is not None
+            V = course.start[1].to(data.X)
+            if len(V) != data.targets.shape[1]:  # V of other targets is of no use, the network is
+                V = V.new_zeros(data.targets.shape[1], V.shape[1])
+            blocks = Blocks(problem.network.forward(data.X, W), V, W)
+        options: dict[str, Any] = {"weight": data.weight, "seed": course.seed, "watch": course.watch}
+        return Trained.from_result(course.solver.run(problem, data.X, data.targets, start=blocks, **options))
 
 
-def build_solver(parameters: Parameters, rows: int, network: Network | None = None) -> Stochastic | BlockDescent:
-    """The solver that the parameters name, for so many rows; without a network, for a shallow one."""
-    budget = parameters._budget()
-    chosen = None if parameters.max_iter == "auto" else int(parameters.max_iter)
-    if parameters.solver == "proximal":
-        schedule = Proximal(0.1)
-        start: Any = {"initial_features": "forward", "extrapolate": True}
-        return BlockDescent(schedule, chosen or 100, parameters.tol, check_every=5, **start)
-    if parameters.solver == "alg1":
-        return BlockDescent(Power(2), chosen or 100, parameters.tol, check_every=5)
-    batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
-    deep = network is not None and deep_and_plain(network)
-    drop = (None, None) if deep and isinstance(parameters.dropout, str) else dropout_of(parameters)
-    size = rows / max(1, round(rows / batch))
-    return Stochastic(
-        # `Stochastic` takes shorter steps for batches below 1000 rows; small data have no time for that.
-        change=(DEEP.change if deep else CHANGE) / min(1.5, math.sqrt(size / 1000)),
-        initial=parameters.initial,
-        epochs=chosen or default_epochs(rows, batch),
-        batch_size=batch,
-        drop_inputs=drop[0],
-        drop_features=drop[1],
-        patience=parameters.n_iter_no_change,
-        budget=budget,
-    )
+class MiniBatch(Method):
+    """The stochastic trainer."""
+
+    lift = Fenchel
+    gamma = 1.0
+    goes_on = True
+
+    def build(self, parameters: Parameters, rows: int, network: Network | None = None) -> Stochastic:
+        batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
+        deep = network is not None and deep_and_plain(network)
+        drop = (None, None) if deep and isinstance(parameters.dropout, str) else dropout_of(parameters)
+        size = rows / max(1, round(rows / batch))
+        return Stochastic(
+            # `Stochastic` takes shorter steps for batches below 1000 rows; small data have no time for that.
+            change=(DEEP.change if deep else CHANGE) / min(1.5, math.sqrt(size / 1000)),
+            initial=parameters.initial,
+            epochs=default_epochs(rows, batch) if parameters.max_iter == "auto" else int(parameters.max_iter),
+            batch_size=batch,
+            drop_inputs=drop[0],
+            drop_features=drop[1],
+            patience=parameters.n_iter_no_change,
+            budget=parameters._budget(),
+        )
+
+    def iterations(self, solver: Stochastic) -> int:
+        return solver.epochs
+
+    def run(self, course: Course) -> Trained:
+        data, state = course.data, course.state
+        if state:
+            # Each run anneals its steps anew, however many there were before.
+            state = replace(state, step=0, epochs=[], best=None)
+        return Trained.from_training(
+            course.solver.run(
+                course.problem,
+                data.X,
+                data.targets,
+                weight=data.weight,
+                validation=data.held_out,
+                start=course.start[0] if course.start else None,
+                resume=state,
+                seed=course.seed,
+                dtype=data.X.dtype,
+                device=data.X.device,
+                watch=course.watch,
+            )
+        )
+
+
+METHODS: dict[str, Method] = {
+    "stochastic": MiniBatch(),
+    # Without a ridge the features carry the labels almost free of charge; 0.02 a row did best on the digits.
+    "proximal": FullBatch(
+        Proximal(0.1), Fenchel, 1.0, ridge=0.02, options={"initial_features": "forward", "extrapolate": True}
+    ),
+    "alg1": FullBatch(Power(2), Tikhonov, 0.1),
+}
 
 
 def default_batch(rows: int) -> int:
@@ -130,11 +220,12 @@ def default_batch(rows: int) -> int:
 
 
 def default_epochs(rows: int, batch: int) -> int:
+    """As many passes as give small data enough steps."""
     return max(EPOCHS, math.ceil(STEPS / max(1, round(rows / batch))))
 
 
 def dropout_of(parameters: Parameters) -> tuple[float | None, float | None]:
-    """Of inputs and last features; None is what suits the network and the run."""
+    """The shares of inputs and last features to drop; None is what suits the network and the run."""
     if isinstance(parameters.dropout, str):
         return parameters._default_dropout if parameters.sparsity is None else parameters._sparse_dropout
     if isinstance(parameters.dropout, Real):
@@ -143,54 +234,9 @@ def dropout_of(parameters: Parameters) -> tuple[float | None, float | None]:
     return inputs, features
 
 
-def train(
-    parameters: Parameters,
-    problem: Problem,
-    data: Data,
-    *,
-    seed: int,
-    start: tuple[Weights, Tensor] | None = None,
-    state: TrainingState | None = None,
-    epochs: int | None = None,
-    watch: Watch | None = None,
-) -> Trained:
-    """Run the solver, from the weights and classifier in `start` or the state of an earlier run, if any."""
-    solver = build_solver(parameters, len(data), problem.network)
-    with threads(parameters.n_jobs):
-        if isinstance(solver, BlockDescent):
-            blocks = None
-            if start:
-                W = {edge: matrix.to(data.X) for edge, matrix in start[0].items()}
-                V = start[1].to(data.X)
-                if len(V) != data.targets.shape[1]:  # V of other targets is of no use, the network is
-                    V = V.new_zeros(data.targets.shape[1], V.shape[1])
-                blocks = Blocks(problem.network.forward(data.X, W), V, W)
-            result = solver.run(problem, data.X, data.targets, weight=data.weight, seed=seed, start=blocks, watch=watch)
-            return from_result(result)
-        if epochs:
-            solver = replace(solver, epochs=epochs)
-        if state:
-            # Each run anneals its steps anew, however many there were before.
-            state = replace(state, step=0, epochs=[], best=None)
-        return from_training(
-            solver.run(
-                problem,
-                data.X,
-                data.targets,
-                weight=data.weight,
-                validation=data.held_out,
-                start=start[0] if start else None,
-                resume=state,
-                seed=seed,
-                dtype=data.X.dtype,
-                device=data.X.device,
-                watch=watch,
-            )
-        )
-
-
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
+    """Let torch use so many threads; -1 is as many as there are, None leaves them as they are."""
     before = torch.get_num_threads()
     if count:
         torch.set_num_threads(count if count > 0 else max(1, torch.get_num_threads() + 1 + count))
@@ -200,20 +246,8 @@ def threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def from_result(result: Result) -> Trained:
-    iterations = max(1, result.history.iterations)
-    blocks, end = result.blocks, (result.status, result.message, result.history)
-    return Trained(blocks.W, blocks.V, *end, certify(result), iterations)
-
-
-def from_training(training: Training) -> Trained:
-    blocks, end = training.blocks, (training.status, training.message, training.epochs)
-    iterations = max(1, len(training.epochs))
-    return Trained(blocks.W, blocks.V, *end, certify_training(training), iterations, replace(training.state, best=None))
-
-
 def certify_training(training: Training) -> Certificate:
-    """What can be said of a mini-batch run: its weights are in their sets; the rest was not measured."""
+    """Certify a mini-batch run: its weights are in their sets; the rest was not measured."""
     problem, W = training.problem, training.blocks.W
     excess = {f"W[{n},{m}]": problem.edge_set((n, m)).violation(M) for (n, m), M in W.items()}
     worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
