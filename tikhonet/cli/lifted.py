@@ -49,8 +49,7 @@ def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> t
 def encoded(estimator: Any, y: NDArray[Any]) -> torch.Tensor:
     """The targets that the loss was trained on."""
     try:
-        Y = estimator._codes(y) if hasattr(estimator, "classes_") else y.reshape(len(y), -1).astype(float)
-        targets: torch.Tensor = estimator._encode(Y)
+        targets: torch.Tensor = estimator._fitted.target.encode(estimator._fitted.target.in_numbers(y))
     except ValueError as error:
         raise Failure(f"the labels do not fit the model: {error}; name another --label or --data") from None
     return targets

@@ -1,4 +1,4 @@
-"""What looks on while a solver runs: the progress bar, the user's callbacks, Ctrl-C; and where warnings point."""
+"""Onlookers of a run: the progress bar, the user's callbacks, Ctrl-C; the drawing of its history; its warnings."""
 
 from __future__ import annotations
 

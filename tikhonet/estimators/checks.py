@@ -1,4 +1,4 @@
-"""What the declared constraints of the parameters cannot say: each check raises with what is allowed and what came."""
+"""Checks of arguments that no declared constraint can say: each raises with what is allowed and what came."""
 
 from __future__ import annotations
 

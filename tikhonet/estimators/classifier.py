@@ -75,7 +75,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 f"warm_start needs the classes of the last fit ({self.classes_}), got {labels}; use warm_start=False",
             )
         target = self._target(labels)
-        rows, validation = canonical(dense(X), target.codes(y), check_weights(sample_weight, X)), None
+        rows, validation = canonical(dense(X), target.in_numbers(y), check_weights(sample_weight, X)), None
         if len(present := np.unique(rows.Y)) < 2:
             raise ArgumentError(
                 "y",
@@ -86,7 +86,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if X_val is not None or y_val is not None:
             check_validation(X_val, y_val, rows.X.shape[1])
             X_val, y_val = columns.check(X_val, y_val, reset=False)
-            validation = weigh(Rows(dense(X_val), target.codes(y_val, "y_val"), np.ones(len(y_val))), factors)
+            validation = weigh(Rows(dense(X_val), target.in_numbers(y_val, "y_val"), np.ones(len(y_val))), factors)
         return self._keep(fit(self, weigh(rows, factors), target, validation=validation, last=self._last), columns)
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -99,7 +99,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         X, y = columns.check(X, y, reset=not self._last)
         check_classification_targets(y)
         target = self._target(self._all_classes(classes))
-        rows = canonical(dense(X), target.codes(y), check_weights(sample_weight, X))
+        rows = canonical(dense(X), target.in_numbers(y), check_weights(sample_weight, X))
         rows = weigh(rows, target.factors(self.class_weight, rows))
         return self._keep(fit_more(self, rows, target, self._last), columns)
 

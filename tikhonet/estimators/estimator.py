@@ -1,4 +1,4 @@
-"""What all estimators show: features, what was learned, model files, exports."""
+"""The base of all estimators: features, attributes of the last fit, model files, exports."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
 
     @property
     def certificate_(self) -> Certificate:
-        """What could be verified of the point that training reached."""
+        """The checks of the point that training reached."""
         return self._not_in_file("certificate")  # type: ignore[no-any-return]
 
     @property
@@ -151,7 +151,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
     @classmethod
     def load(cls, path: Path) -> Self:
         """The estimator that `save` wrote; `ModelFormatError` for any other file."""
-        return load_estimator(cls, path)
+        return load_estimator(cls, path)  # type: ignore[no-any-return]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the objective and the validation error over training."""
@@ -161,7 +161,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         """Raise where a model file could not hold what predictions need."""
 
     def _target_to_file(self, target: Any) -> dict[str, Any]:
-        """What a model file keeps of the target, as plain JSON."""
+        """The part of the target that a model file keeps, as plain JSON."""
         return {}
 
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Target:

@@ -36,6 +36,9 @@ class Headless(Target):
     def started(self, rows: Rows, seed: int, last: Target | None) -> Self:
         return replace(self, inner=self.inner.started(rows, seed, None))
 
+    def in_numbers(self, y: Any, name: str = "y") -> Floats:
+        return self.inner.in_numbers(y, name)
+
     def encode(self, Y: Floats) -> Tensor:
         return self.inner.encode(Y)
 
@@ -72,13 +75,13 @@ class BCDFeatures(BCDEstimator):
         weight = check_weights(sample_weight, X)
         if takes_numbers(np.asarray(y), self.target):
             target: Target = Numbers(self._loss())
-            Y = np.asarray(y, np.float64).reshape(len(y), -1)
         elif np.ndim(y) > 1 and np.shape(y)[1] > 1:
             raise ArgumentError("y", f'y must be one column of classes, got shape {np.shape(y)}; use target="numbers"')
         else:
-            classes = Classes(np.unique(y), self._loss())
-            target, Y = classes, classes.codes(np.ravel(y))
-        return self._keep(fit(self, canonical(dense(X), Y, weight), Headless(target), last=self._last), columns)
+            y = np.ravel(y)
+            target = Classes(np.unique(y), self._loss())
+        rows = canonical(dense(X), target.in_numbers(y), weight)
+        return self._keep(fit(self, rows, Headless(target), last=self._last), columns)
 
     def to_forward(self) -> Forward:
         return replace(super().to_forward(), coef=None, intercept=None)

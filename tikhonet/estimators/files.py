@@ -134,7 +134,7 @@ def is_plain(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """The same as JSON knows it; a dict as pairs, because JSON makes strings of its keys."""
+    """A plain value as JSON knows it; a dict as pairs, because JSON makes strings of its keys."""
     if isinstance(value, dict):
         return {"pairs": [[plain(key), plain(part)] for key, part in value.items()]}
     if isinstance(value, (list, tuple)):

@@ -50,13 +50,13 @@ class Fitted:
     model: Model
     target: Target
     zeros: dict[str, Any]
-    """What made weights zero: the kind, and the budget that was asked for."""
+    """The cause of weights that are zero, by `cause_of_zeros`."""
     iterations: int
     status: Status
     history: History | list[Epoch] | None = None
     certificate: Certificate | None = None
     memory: Memory = Memory()
-    """What `partial_fit` goes on with."""
+    """The state and rows that `partial_fit` goes on with."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +228,6 @@ def warn_if_short(parameters: Parameters, trained: Trained, asked: bool) -> None
 
 
 def cause_of_zeros(parameters: Parameters, problem: Problem, model: Model) -> dict[str, Any]:
-    """What makes weights zero: the set, a budget, both or nothing; and the budget."""
+    """The kind of zeros that weights have (by a set, a budget, both or none), and the budget that was asked for."""
     found = measure_sparsity(problem, model.W, parameters._budget()).as_dict()
     return {name: found[name] for name in ("kind", "asked", "over")}

@@ -1,4 +1,4 @@
-"""What the estimators can be told, and what is allowed.
+"""The parameters of the estimators, and what is allowed.
 
 A dataclass, so that the constructor of each estimator only stores, and none repeats another's list.
 """

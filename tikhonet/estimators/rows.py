@@ -38,7 +38,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Memory:
-    """What `partial_fit` goes on with: the solver's state, and rows to refit the head on."""
+    """The solver's state, and rows to refit the head on: all that `partial_fit` goes on with."""
 
     state: TrainingState | None = None
     rows: Rows | None = None

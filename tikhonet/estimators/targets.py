@@ -39,11 +39,15 @@ MANY = 20
 
 
 class Target(ABC):
-    """What the network learns: all that `fit` must know of y."""
+    """All that `fit` must know of y."""
 
     loss: Loss
     holds_out = True
     """Whether rows may be held out, to stop early by and to choose the head's strength on."""
+
+    @abstractmethod
+    def in_numbers(self, y: Any, name: str = "y") -> Floats:
+        """The matrix Y of an argument `name` that holds labels, one row each."""
 
     @abstractmethod
     def encode(self, Y: Floats) -> Tensor:
@@ -89,7 +93,7 @@ class Classes(Target):
     sharpness: Mapping[str, float] = field(default_factory=lambda: {"forward": 1.0})
     """By decision rule: probabilities are the softmax of this times the scores."""
 
-    def codes(self, y: Any, name: str = "y") -> Floats:
+    def in_numbers(self, y: Any, name: str = "y") -> Floats:
         """Labels as their places among the classes, in one column."""
         codes = np.searchsorted(self.labels, y)
         unknown = self.labels[np.minimum(codes, len(self.labels) - 1)] != y
@@ -164,6 +168,9 @@ class Numbers(Target):
     def units(self) -> Standard:
         assert self.standard is not None, "the units of y are learned from rows first"
         return self.standard
+
+    def in_numbers(self, y: Any, name: str = "y") -> Floats:
+        return np.asarray(y, np.float64).reshape(len(y), -1)
 
     def encode(self, Y: Floats) -> Tensor:
         return torch.from_numpy(self.units(Y))

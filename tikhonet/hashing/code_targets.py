@@ -39,7 +39,7 @@ SMALL = 2000
 
 @dataclass(frozen=True)
 class Supervision:
-    """What is known of every row, as one matrix."""
+    """The knowledge of every row, as one matrix."""
 
     Y: Floats
     kind: Literal["classes", "sets", "numbers", "similarity"]
@@ -122,6 +122,9 @@ class Codes(Target):
         begun = last.start if isinstance(last, Codes) else None
         begun = begun.for_more(supervision, self.n_bits) if begun else None
         return replace(self, supervision=supervision, start=begun or supervision.start(rows.weight, self.n_bits, seed))
+
+    def in_numbers(self, y: Any, name: str = "y") -> Floats:
+        return from_targets(y).Y
 
     def encode(self, Y: Floats) -> Tensor:
         """The codes to start with."""

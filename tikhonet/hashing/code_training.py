@@ -14,13 +14,14 @@ from tikhonet.descent.result import History, Result, Status, Training
 from tikhonet.estimators.training import Course, Trained
 from tikhonet.hashing.code_step import code_objective, update_codes, update_regression
 from tikhonet.problem.objective import Blocks
+from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch
 from tikhonet.trainer.run import Stochastic
 
 ROUNDS = 5
 """Rounds of training, each but the last followed by a step of the codes."""
 RIDGE = 1e-2
-"""Of the regression of the labels on the codes, relative to the samples' weight."""
+"""The ridge of the regression of the labels on the codes, relative to the samples' weight."""
 SWEEPS = 3
 
 
@@ -36,6 +37,7 @@ class CodeBlock:
     Y: Tensor
     weight: Tensor
     supervision: float
+    reduce: Reduce = keep
     values: list[float] = field(default_factory=list)
     """h after each step, begun anew (NaN) where the network has been trained in between."""
     turned: int = 0
@@ -44,8 +46,8 @@ class CodeBlock:
     def __post_init__(self) -> None:
         self.B, self.Y, self.weight = (part.double() for part in (self.B, self.Y, self.weight))
         self.start = self.B
-        self.ridge = RIDGE * float(self.weight.sum())
-        self.G = update_regression(self.B, self.Y, self.weight, self.ridge)
+        self.ridge = RIDGE * float(self.reduce(self.weight.sum()))
+        self.G = update_regression(self.B, self.Y, self.weight, self.ridge, self.reduce)
         # A bit that fits has the field alpha |g|^2 of its labels. It is `supervision` for the least of them: where the
         # mean was, bits that tell the labels little were held weakly, and some ended constant.
         held = self.G.square().sum(1)
@@ -54,21 +56,18 @@ class CodeBlock:
     def update(self, P: Tensor) -> None:
         """Steps of G and of B for these outputs of the network."""
         P = P.double()
-        self.values += [math.nan, self.objective(P)]
+        self.values += [math.nan, sum(self.terms(P))]
         for _ in range(SWEEPS):
-            self.G = update_regression(self.B, self.Y, self.weight, self.ridge)
-            self.values.append(self.objective(P))
+            self.G = update_regression(self.B, self.Y, self.weight, self.ridge, self.reduce)
+            self.values.append(sum(self.terms(P)))
             self.B = update_codes(self.B, P, self.Y, self.G, self.alpha)
-            self.values.append(self.objective(P))
-        self.turned = int((self.B * self.start < 0).sum())
+            self.values.append(sum(self.terms(P)))
+        self.turned = int(self.reduce((self.B * self.start < 0).sum()))
 
-    def objective(self, P: Tensor) -> float:
-        return sum(code_objective(self.B, P, self.Y, self.G, self.weight, alpha=self.alpha, ridge=self.ridge))
-
-    @property
-    def supervised(self) -> float:
-        """The part of the objective that the network does not see."""
-        return code_objective(self.B, self.B, self.Y, self.G, self.weight, alpha=self.alpha, ridge=self.ridge)[1]
+    def terms(self, P: Tensor) -> tuple[float, float]:
+        """The squared loss for these outputs, and the part of the objective that the network does not see."""
+        settings: dict[str, Any] = {"alpha": self.alpha, "ridge": self.ridge, "reduce": self.reduce}
+        return code_objective(self.B, P, self.Y, self.G, self.weight, **settings)
 
     def check(self) -> Check:
         """Whether every step of B and G lowered the objective, by its values in float64."""
@@ -104,7 +103,8 @@ def stochastic_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
         start = course.start[0] if course.start and not state else None
         options: dict[str, Any] = {"dtype": data.X.dtype, "device": data.X.device, "weight": data.weight}
         options |= {"start": start, "resume": state, "seed": course.seed, "watch": stop}
-        return solver.run(course.problem, data.X, block.B.to(data.X), **options)
+        training: Training = solver.run(course.problem, data.X, block.B.to(data.X), **options)
+        return training
 
     state = None
     for number in range(1, rounds + 1):
@@ -157,7 +157,8 @@ def full_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
             watch=lambda now: course.watch and course.watch(joined(now)),
         )
         blocks = result.blocks
-        ends.append((result.history.objective[0] + block.supervised, result.history.objective[-1] + block.supervised))
+        hidden = block.terms(block.B)[1]
+        ends.append((result.history.objective[0] + hidden, result.history.objective[-1] + hidden))
         if number == rounds or result.status in (Status.NONFINITE, Status.INTERRUPTED):
             break
         history = joined(result.history)
