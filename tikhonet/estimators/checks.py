@@ -64,7 +64,10 @@ def check_dropout(dropout: Any) -> None:
 
 def check_weights(sample_weight: Any, X: Any) -> Floats:
     """The weight of each row, ones where none are given."""
-    weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    try:
+        weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    except ValueError as error:
+        raise ArgumentError("sample_weight", str(error)) from None
     if not weight.any():
         raise ArgumentError("sample_weight", "sample_weight must be positive for at least one row, got zeros only")
     return weight

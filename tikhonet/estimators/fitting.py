@@ -18,8 +18,8 @@ from tikhonet.descent.result import Epoch, History, Status, best_epoch
 from tikhonet.estimators.callbacks import users_level, watching
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
+from tikhonet.estimators.solvers import Course, Data, Trained, threads
 from tikhonet.estimators.targets import Target
-from tikhonet.estimators.training import Course, Data, Trained, threads
 from tikhonet.model.heads import Head, HeadData
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import (
 )
 
 from tikhonet.estimators.checks import ParameterError, check_callbacks, check_dropout, check_widths
-from tikhonet.estimators.training import METHODS, Method
+from tikhonet.estimators.solvers import METHODS, Method
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
 from tikhonet.network.initial import Initial
@@ -217,6 +217,15 @@ class Parameters(BaseEstimator):
                 'with other solvers use constraint="l1" for zeros',
             )
         return Budget(float(self.sparsity), self.sparsity_over)  # type: ignore[arg-type]
+
+    def _dropout(self) -> tuple[float | None, float | None]:
+        """The shares of inputs and last features to drop; None is what suits the network and the run."""
+        if isinstance(self.dropout, str):
+            return self._default_dropout if self.sparsity is None else self._sparse_dropout
+        if isinstance(self.dropout, Real):
+            return float(self.dropout), float(self.dropout)
+        inputs, features = (float(share) for share in self.dropout)
+        return inputs, features
 
     def _network(self, inputs: int) -> Network:
         """The network for so many inputs."""

@@ -10,8 +10,8 @@ from tikhonet.descent.result import Status
 from tikhonet.estimators.fitting import HOLD_OUT_FROM, Fitted, Plan, draw_seed, scaled
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Memory, Rows
+from tikhonet.estimators.solvers import Trained
 from tikhonet.estimators.targets import Target
-from tikhonet.estimators.training import Trained
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.errors import ArgumentError

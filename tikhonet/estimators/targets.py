@@ -32,7 +32,7 @@ from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 
 if TYPE_CHECKING:
-    from tikhonet.estimators.training import Course, Trained
+    from tikhonet.estimators.solvers import Course, Trained
 
 MANY = 20
 """More different whole numbers than this, and than a tenth of the rows, may be numbers rather than classes."""

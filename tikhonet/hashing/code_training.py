@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tikhonet.descent.certificates import Check
 from tikhonet.descent.result import History, Result, Status, Training
-from tikhonet.estimators.training import Course, Trained
+from tikhonet.estimators.solvers import Course, Trained
 from tikhonet.hashing.code_step import code_objective, update_codes, update_regression
 from tikhonet.problem.objective import Blocks
 from tikhonet.problem.samples import Reduce, keep

@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -24,10 +23,8 @@ from tikhonet.problem.objective import Blocks, Problem, Stationarity
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.recipe import DEEP
 from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.sparsity.budget import Budget
 from tikhonet.trainer.step import TrainingState
-
-if TYPE_CHECKING:
-    from tikhonet.estimators.parameters import Parameters
 
 Watch = Callable[[Any], bool | None]
 STEPS = 150
@@ -36,6 +33,22 @@ EPOCHS = 10
 CHANGE = 0.6
 """The relative change of a layer's pre-activations by the first step, whatever the size of the batches; that of deep
 plain networks is the trainer's own."""
+
+
+class Settings(Protocol):
+    """The parameters of an estimator that solvers are built from."""
+
+    solver: str
+    max_iter: Any
+    tol: float
+    batch_size: Any
+    dropout: Any
+    initial: Any
+    n_iter_no_change: int
+
+    def _budget(self) -> Budget | None: ...
+
+    def _dropout(self) -> tuple[float | None, float | None]: ...
 
 
 @dataclass(frozen=True)
@@ -113,7 +126,7 @@ class Method(ABC):
     """Whether a run can go on from the state of another: for partial_fit, budgets and rounds of codes."""
 
     @abstractmethod
-    def build(self, parameters: Parameters, rows: int, network: Network | None = None) -> Any:
+    def build(self, parameters: Settings, rows: int, network: Network | None = None) -> Any:
         """The solver for so many rows; without a network, for a shallow one."""
 
     @abstractmethod
@@ -135,7 +148,7 @@ class FullBatch(Method):
     ridge: float = 0.0
     options: dict[str, Any] = field(default_factory=dict)
 
-    def build(self, parameters: Parameters, rows: int, network: Network | None = None) -> BlockDescent:
+    def build(self, parameters: Settings, rows: int, network: Network | None = None) -> BlockDescent:
         parameters._budget()  # which it refuses
         limit = 100 if parameters.max_iter == "auto" else int(parameters.max_iter)
         return BlockDescent(self.schedule, limit, parameters.tol, check_every=5, **self.options)
@@ -162,10 +175,10 @@ class MiniBatch(Method):
     gamma = 1.0
     goes_on = True
 
-    def build(self, parameters: Parameters, rows: int, network: Network | None = None) -> Stochastic:
+    def build(self, parameters: Settings, rows: int, network: Network | None = None) -> Stochastic:
         batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
         deep = network is not None and deep_and_plain(network)
-        drop = (None, None) if deep and isinstance(parameters.dropout, str) else dropout_of(parameters)
+        drop = (None, None) if deep and isinstance(parameters.dropout, str) else parameters._dropout()
         size = rows / max(1, round(rows / batch))
         return Stochastic(
             # `Stochastic` takes shorter steps for batches below 1000 rows; small data have no time for that.
@@ -222,16 +235,6 @@ def default_batch(rows: int) -> int:
 def default_epochs(rows: int, batch: int) -> int:
     """As many passes as give small data enough steps."""
     return max(EPOCHS, math.ceil(STEPS / max(1, round(rows / batch))))
-
-
-def dropout_of(parameters: Parameters) -> tuple[float | None, float | None]:
-    """The shares of inputs and last features to drop; None is what suits the network and the run."""
-    if isinstance(parameters.dropout, str):
-        return parameters._default_dropout if parameters.sparsity is None else parameters._sparse_dropout
-    if isinstance(parameters.dropout, Real):
-        return float(parameters.dropout), float(parameters.dropout)
-    inputs, features = (float(share) for share in parameters.dropout)
-    return inputs, features
 
 
 @contextmanager
