@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tikhonet.descent.result import Epoch, History
+from tikhonet.descent.result import History
+from tikhonet.trainer.training import Epoch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from torch import nn
 
 from tikhonet.descent.certificates import Certificate
 from tikhonet.descent.devices import check_device
-from tikhonet.descent.result import Epoch, History, Status
+from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import plot_history
 from tikhonet.estimators.checks import Columns
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
@@ -23,8 +23,9 @@ from tikhonet.estimators.targets import Target
 from tikhonet.model.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
 from tikhonet.model.model import Model
 from tikhonet.model.predictor import Predictor
-from tikhonet.network.graph import Edge, Network
+from tikhonet.network.graph import Network, Pair
 from tikhonet.trainer.sparsity.budget import counted
+from tikhonet.trainer.training import Epoch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +91,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         return self._not_in_file("certificate")  # type: ignore[no-any-return]
 
     @property
-    def coefs_(self) -> dict[Edge, Floats]:
+    def coefs_(self) -> dict[Pair, Floats]:
         """The learned matrices by edge `(n, m)`, from layer m into layer n; m = -1 is the bias."""
         return {edge: matrix.numpy() for edge, matrix in self.model_.W.items()}
 

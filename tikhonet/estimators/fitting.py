@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tikhonet.descent.certificates import Certificate
 from tikhonet.descent.devices import check_device
-from tikhonet.descent.result import Epoch, History, Status, best_epoch
+from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import users_level, watching
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
@@ -27,6 +27,7 @@ from tikhonet.network.graph import Network
 from tikhonet.problem.objective import Problem
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.sparsity.measure import measure_sparsity
+from tikhonet.trainer.training import Epoch, best_epoch
 
 HOLD_OUT_FROM = 100
 """Fewer rows are all trained on: what could be held out of them would tell nothing."""

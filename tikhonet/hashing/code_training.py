@@ -10,13 +10,14 @@ from typing import Any
 from torch import Tensor
 
 from tikhonet.descent.certificates import Check
-from tikhonet.descent.result import History, Result, Status, Training
+from tikhonet.descent.result import History, Result, Status
 from tikhonet.estimators.solvers import Course, Trained
 from tikhonet.hashing.code_step import code_objective, update_codes, update_regression
 from tikhonet.problem.objective import Blocks
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch
 from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.training import Training
 
 ROUNDS = 5
 """Rounds of training, each but the last followed by a step of the codes."""
@@ -77,7 +78,7 @@ class CodeBlock:
             if not math.isnan(before + after)
         ]
         figure = f"{len(rises)} steps, largest rise {max(0.0, *rises):.3g}; {self.turned} bits turned"
-        return Check("f falls at every step of the codes", max(rises, default=0.0) <= 0, figure)
+        return Check("codes", "f falls at every step of the codes", max(rises, default=0.0) <= 0, figure)
 
 
 def train_codes(course: Course, block: CodeBlock, rounds: int) -> Trained:
@@ -176,4 +177,4 @@ def joint(ends: list[tuple[float, float]]) -> Check:
     rise = max((after - before for before, after in pairwise(values)), default=0.0)
     allowed = 1e-6 * abs(values[0])
     figure = f"{values[0]:.6g} to {values[-1]:.6g} in {len(ends)} rounds, largest rise {max(rise, 0.0):.3g}"
-    return Check("f with the codes falls from round to round", rise <= allowed, figure)
+    return Check("rounds", "f with the codes falls from round to round", rise <= allowed, figure)
