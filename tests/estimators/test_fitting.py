@@ -11,12 +11,13 @@ from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import InvalidParameterError
 
 from tests.estimators.samples import QUICK, blobs, line
-from tikhonet import Network, Squared
+from tikhonet import Loss, Network, RowL2Ball, Squared
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
 from tikhonet.estimators.fitting import fit, most_iterations
 from tikhonet.estimators.rows import canonical
 from tikhonet.estimators.targets import Numbers
 from tikhonet.hashing import BCDHasher
+from tikhonet.network.activation import ClippedReLU
 from tikhonet.network.errors import ArgumentError
 
 ESTIMATORS = [BCDClassifier, BCDRegressor, BCDFeatures, BCDHasher]
@@ -179,3 +180,53 @@ def test_every_parameter_is_documented(Model):
     parameters = [entry.name for entry in fields(Model) if entry.init]
     assert sorted(documented) == sorted(parameters)
     assert all(line.startswith("    ") or line in section for line in section if line)
+
+
+@pytest.mark.parametrize("Model", ESTIMATORS)
+@pytest.mark.parametrize("activation", ["clipped_relu", ClippedReLU(0.5)], ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_activation_is_a_parameter_and_is_kept_in_files(Model, activation, tmp_path):
+    for solver in ("stochastic", "proximal"):
+        model = Model(activation=activation, solver=solver, max_iter=20, **QUICK).fit(X, Y)
+        kind = model.network_.activation
+        assert kind == (ClippedReLU() if activation == "clipped_relu" else activation)
+        assert model.model_.features(X).max() <= kind.cap
+        model.save(tmp_path / "model")
+        loaded = Model.load(tmp_path / "model")
+        np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+        assert loaded.network_ == model.network_ == loaded._network(4)
+
+
+class Fourth(Loss):
+    """A loss of one's own: the sum of |s - t|^4 / 12 near the targets, with curvature 1 beyond."""
+
+    name = "fourth"
+    curvature = 1.0
+
+    def rows(self, T, S):
+        E = (S - T).abs()
+        return torch.where(E <= 1, E**4 / 12, E.square() / 2 - 2 * E / 3 + 0.25).sum(1)
+
+    def slope(self, T, S):
+        E = S - T
+        return torch.where(E.abs() <= 1, E**3 / 3, E - 2 * E.sign() / 3)
+
+
+class HalfBall(RowL2Ball):
+    """A set of one's own: rows in the l2 ball of half the radius."""
+
+    name = "half"
+
+    def norm(self, M):
+        return 2 * super().norm(M)
+
+
+def test_a_loss_and_a_set_of_ones_own_are_known_by_their_names(tmp_path):
+    X, y = line()
+    model = BCDRegressor(loss="fourth", constraint="half", radius=0.8, **QUICK).fit(X, y)
+    assert model.score(X, y) > 0.5
+    assert np.linalg.norm(model.coefs_[1, 0], axis=1).max() <= 0.4
+    model.set_params(constraint=HalfBall(0.8)).save(tmp_path / "model")
+    loaded = BCDRegressor.load(tmp_path / "model")
+    assert (loaded.loss, loaded.constraint, loaded.radius) == ("fourth", "half", 0.8)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))

@@ -17,7 +17,7 @@ from tikhonet.estimators.energy import energies
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import LIFTS, LOSSES, Parameters, build_problem, documented
+from tikhonet.estimators.parameters import NameIn, Parameters, build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows, canonical, dense
 from tikhonet.estimators.targets import Classes
@@ -53,7 +53,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES)), Loss],
+        "loss": [NameIn(lambda: Loss.kinds), Loss],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "head": [StrOptions({"svm", "ridge", "logistic", "trained"}), HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],
@@ -188,13 +188,12 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         """Energies need the loss, the lift and gamma, and a model file keeps no objects."""
         if self.classes_.dtype.kind not in "biufUO" or not all(is_plain(label) for label in self.classes_.tolist()):
             raise ModelFormatError(f"classes must be numbers or strings to be saved, got {self.classes_.dtype}")
-        names: dict[str, dict[str, Any]] = {"loss": LOSSES, "lift": LIFTS, "gamma": {}}
-        for parameter, known in names.items() if self.decision == "energy" else ():
+        for parameter in ("loss", "lift", "gamma") if self.decision == "energy" else ():
             value = getattr(self, parameter)
             if is_plain(value):
                 continue
-            same = [f'{parameter}="{name}"' for name, kind in known.items() if value == kind()]
-            remedy = same[0] if same else 'decision="forward"'
+            same = [name for name, kind in getattr(value, "kinds", {}).items() if value == kind()]
+            remedy = f'{parameter}="{same[0]}"' if same else 'decision="forward"'
             raise ModelFormatError(
                 f'{parameter} must be a word, a number or a list for a model with decision="energy" to be saved, '
                 f"got {value!r}; use set_params({remedy})"

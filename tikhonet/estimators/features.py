@@ -13,7 +13,7 @@ from torch import Tensor
 from tikhonet.estimators.checks import Columns, check_weights
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import LOSSES, Parameters, documented
+from tikhonet.estimators.parameters import NameIn, Parameters, documented
 from tikhonet.estimators.rows import Floats, Rows, canonical, dense
 from tikhonet.estimators.targets import Classes, Numbers, Target, takes_numbers
 from tikhonet.model.export import Forward
@@ -63,7 +63,7 @@ class BCDFeatures(BCDEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES)), Loss],
+        "loss": [NameIn(lambda: Loss.kinds), Loss],
         "target": [StrOptions({"auto", "classes", "numbers"})],
     }
 

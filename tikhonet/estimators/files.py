@@ -12,14 +12,14 @@ import torch
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import users_level
 from tikhonet.estimators.fitting import Fitted, cause_of_zeros
-from tikhonet.estimators.parameters import SETS, build_problem
+from tikhonet.estimators.parameters import build_problem
 from tikhonet.model import storage
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.graph import Network
-from tikhonet.problem.sets import Everything, NonNegative
+from tikhonet.problem.sets import ConvexSet
 from tikhonet.trainer.sparsity.measure import Kind
 
 Path = str | os.PathLike[str]
@@ -67,6 +67,8 @@ def load_estimator(cls: type, path: Path) -> Any:
         estimator = cls(**{name: from_plain(value) for name, value in dict(header["parameters"]).items()})
         if header["own_network"]:
             estimator.network = network
+        elif "activation" not in header["parameters"]:
+            estimator.activation = network.activation
         estimator._validate_params()
         target = estimator._target_from_file(dict(header["fitted"]), model)
         zeros = header.get("sparsity")
@@ -87,13 +89,10 @@ def named_set(constraint: Any) -> dict[str, Any]:
     """The parameters that say the same as a set that is an object, where any do."""
     if constraint is None or isinstance(constraint, str):
         return {}
-    if type(constraint) is Everything:
+    if constraint.everything:
         return {"constraint": None}
-    if type(constraint) is NonNegative:
-        return {"constraint": "nonnegative"}
-    for name, kind in SETS.items():
-        if type(constraint) is kind:
-            return {"constraint": name, "radius": float(constraint.radius)}  # type: ignore[attr-defined]
+    if type(constraint) in ConvexSet.kinds.values():
+        return {"constraint": constraint.name, **{name: float(value) for name, value in vars(constraint).items()}}
     warnings.warn(
         f"constraint={constraint!r} is not kept in the model file, since it has no name: the loaded model predicts the "
         "same, but is fitted again without a set",
