@@ -1,0 +1,5 @@
+"""`python -m tikhonet` is `tikhonet`."""
+
+from tikhonet.cli.app import main
+
+main()
