@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tikhonet.cli.inputs import load_set
-from tikhonet.cli.names import check_name
-from tikhonet.cli.options import DataHome, Json
-from tikhonet.cli.printing import facts, show, table
+from tikhonet.cli.inputs import DataHome, Json, load_set
+from tikhonet.cli.mistakes import check_name
+from tikhonet.cli.outputs import facts, show, table
 from tikhonet.data import COLLECTIONS, NAMES, Dataset, find_home
 from tikhonet.data.dataset import SPLITS
 from tikhonet.data.obtain import places

@@ -11,13 +11,11 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from tikhonet.cli.drawing import draw_text
-from tikhonet.cli.models import open_model, sha256
-from tikhonet.cli.options import Json
-from tikhonet.cli.printing import facts, show
+from tikhonet.cli.inputs import Json, open_model, sha256
+from tikhonet.cli.outputs import facts, show
 from tikhonet.data import DataError, find_home
 from tikhonet.descent.devices import devices
-from tikhonet.network.graph import BIAS
+from tikhonet.network.graph import BIAS, Network, Weights
 
 EXAMPLE = "tikhonet info"
 
@@ -107,6 +105,26 @@ def zeros(sparsity: dict[str, Any]) -> str:
 
 
 def default(kind: type, name: str) -> Any:
-    """That of a parameter, as a model file would hold it."""
+    """The default of a parameter, as a model file would hold it."""
     value = getattr(kind(), name)
     return list(value) if isinstance(value, tuple) else value
+
+
+def draw_text(network: Network, W: Weights, outputs: int) -> str:
+    """Layers with their widths, and between them what feeds each: learned matrices with their zeros, identities."""
+    lines = [f"x   {network.widths[0]} inputs"]
+    for n in network.hidden:
+        for m in (m for m in reversed(network.sources(n)) if m != BIAS):
+            lines.append(f"|     {'x' if m == 0 else f'u{m}'} -> {edge_text(network, W, n, m)}")
+        bias = " + bias" if BIAS in network.sources(n) else ""
+        lines.append(f"u{n}  {network.widths[n]} = relu(sum{bias})")
+    lines += ["|     the head, a linear map", f"y   {outputs} outputs"]
+    return "\n".join(lines)
+
+
+def edge_text(network: Network, W: Weights, n: int, m: int) -> str:
+    if network.edges[n, m] == "identity":
+        return f"identity ({network.widths[n]})"
+    rows, columns = network.shape((n, m))
+    nonzero = 100 * float((W[n, m] != 0).double().mean())
+    return f"W[{n},{m}] {rows} x {columns}, {nonzero:.1f}% nonzero"

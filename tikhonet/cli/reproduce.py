@@ -11,12 +11,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tikhonet.cli.errors import Failure
-from tikhonet.cli.fit_options import numbers
-from tikhonet.cli.inputs import load_set
-from tikhonet.cli.names import check_name
-from tikhonet.cli.options import DataHome, Json
-from tikhonet.cli.printing import facts, show, table
+from tikhonet.cli.inputs import DataHome, Json, load_set, numbers
+from tikhonet.cli.mistakes import Failure, check_name
+from tikhonet.cli.outputs import facts, show, table
 from tikhonet.cli.progress import bar
 from tikhonet.data.dataset import SPLITS, Dataset
 from tikhonet.paper.experiments.databases import SETTINGS, read_database
@@ -70,8 +67,8 @@ def reproduce(
     Writes a page with its figures and tables. Every finished trial is kept; the same command goes on where it
     was stopped.
     """
-    from tikhonet.paper import experiments
     from tikhonet.network.graph import Network
+    from tikhonet.paper import experiments
     from tikhonet.paper.report import write_report
 
     check_name(experiment, EXPERIMENTS, "EXPERIMENT")
