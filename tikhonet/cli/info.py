@@ -15,6 +15,7 @@ from tikhonet.cli.inputs import Json, open_model, sha256
 from tikhonet.cli.outputs import facts, show
 from tikhonet.data import DataError, find_home
 from tikhonet.descent.devices import devices
+from tikhonet.network.extras import MissingExtraError
 from tikhonet.network.graph import BIAS, Network, Weights
 
 EXAMPLE = "tikhonet info"
@@ -40,7 +41,7 @@ def show_installation(as_json: bool) -> None:
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     try:
         home = str(find_home())
-    except DataError as error:
+    except (DataError, MissingExtraError) as error:
         home = str(error)
     document = {
         "versions": versions,

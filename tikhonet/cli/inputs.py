@@ -28,11 +28,11 @@ from tikhonet.data import (
 )
 from tikhonet.data.dataset import SPLITS
 from tikhonet.data.folder import Shape, shape_of
-from tikhonet.data.obtain import places
-from tikhonet.data.table import default_names, whole_if_possible
+from tikhonet.data.tables import TableFile, default_names, whole_if_possible
 from tikhonet.model import storage
 
-ROWS = f"A data set ({', '.join(NAMES)}), a file (.npy, .npz, .csv, .parquet, IDX) or a folder of images."
+FILES = ", ".join(format_.kind.partition(" ")[0] for format_ in TableFile.formats)
+ROWS = f"A data set ({', '.join(NAMES)}), a file ({FILES}) or a folder of images."
 TASKS = {"BCDClassifier": "classification", "BCDRegressor": "regression", "BCDFeatures": None, "BCDHasher": "hash"}
 
 
@@ -165,18 +165,11 @@ def load_set(name: str, split: str, data_home: Path | None, task: str | None = N
     """A data set by name, with a bar; a download has its own."""
     if name == "planted" and task == "regression":
         return planted(split, task)
-    if not is_here(name, data_home):
+    files = COLLECTIONS.get(name)
+    if files and len(files.present(find_home(data_home))) < len(files.sha256):
         return load(name, split, data_home)
     with bar(f"reading {name}, {split}"):
         return load(name, split, data_home)
-
-
-def is_here(name: str, data_home: Path | None) -> bool:
-    """Whether all files of a data set are on this machine."""
-    if name not in COLLECTIONS:
-        return True
-    collection, home = COLLECTIONS[name], find_home(data_home)
-    return all(any(places(collection, file, home)) for file in collection.sha256)
 
 
 def column(label: str | None) -> str | int | None:

@@ -33,6 +33,6 @@ def require(module: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != package:
+        if error.name != package:
             raise
     raise MissingExtraError(f"{package} is not installed; pip install 'tikhonet[{EXTRA_OF[package]}]'")
