@@ -7,57 +7,61 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tikhonet.descent.certificates import Certificate as Certificate
-    from tikhonet.descent.certificates import certify as certify
+    from tikhonet.descent.certificates import Certificate as Certificate, certify as certify
     from tikhonet.descent.full import BlockDescent as BlockDescent
-    from tikhonet.descent.result import History as History
-    from tikhonet.descent.result import Result as Result
-    from tikhonet.descent.result import Status as Status
-    from tikhonet.descent.result import Training as Training
-    from tikhonet.descent.schedules import Constant as Constant
-    from tikhonet.descent.schedules import Custom as Custom
-    from tikhonet.descent.schedules import Power as Power
-    from tikhonet.descent.schedules import Proximal as Proximal
-    from tikhonet.descent.schedules import Schedule as Schedule
+    from tikhonet.descent.result import History as History, Result as Result, Status as Status
+    from tikhonet.descent.schedules import (
+        Constant as Constant,
+        Custom as Custom,
+        Power as Power,
+        Proximal as Proximal,
+        Schedule as Schedule,
+    )
     from tikhonet.descent.start import initial_blocks as initial_blocks
     from tikhonet.estimators.classifier import BCDClassifier as BCDClassifier
     from tikhonet.estimators.features import BCDFeatures as BCDFeatures
     from tikhonet.estimators.regressor import BCDRegressor as BCDRegressor
     from tikhonet.hashing.hasher import BCDHasher as BCDHasher
     from tikhonet.hashing.index import HammingIndex as HammingIndex
-    from tikhonet.network.graph import BIAS as BIAS
-    from tikhonet.network.graph import Network as Network
-    from tikhonet.problem.lifts import Fenchel as Fenchel
-    from tikhonet.problem.lifts import Lift as Lift
-    from tikhonet.problem.lifts import Tikhonov as Tikhonov
-    from tikhonet.problem.losses import Huber as Huber
-    from tikhonet.problem.losses import Loss as Loss
-    from tikhonet.problem.losses import Softmax as Softmax
-    from tikhonet.problem.losses import Squared as Squared
-    from tikhonet.problem.losses import SquaredHinge as SquaredHinge
-    from tikhonet.problem.objective import Blocks as Blocks
-    from tikhonet.problem.objective import Problem as Problem
-    from tikhonet.problem.objective import Stationarity as Stationarity
-    from tikhonet.problem.objective import Terms as Terms
+    from tikhonet.network.activation import Activation as Activation, ClippedReLU as ClippedReLU, ReLU as ReLU
+    from tikhonet.network.edges import Bias as Bias, Dense as Dense, Edge as Edge, Identity as Identity
+    from tikhonet.network.graph import BIAS as BIAS, Network as Network
+    from tikhonet.problem.lifts import Fenchel as Fenchel, Lift as Lift, Tikhonov as Tikhonov
+    from tikhonet.problem.losses import (
+        Huber as Huber,
+        Loss as Loss,
+        Softmax as Softmax,
+        Squared as Squared,
+        SquaredHinge as SquaredHinge,
+    )
+    from tikhonet.problem.objective import (
+        Blocks as Blocks,
+        Problem as Problem,
+        Stationarity as Stationarity,
+        Terms as Terms,
+    )
     from tikhonet.problem.samples import Samples as Samples
-    from tikhonet.problem.sets import Box as Box
-    from tikhonet.problem.sets import ConvexSet as ConvexSet
-    from tikhonet.problem.sets import Everything as Everything
-    from tikhonet.problem.sets import FrobeniusBall as FrobeniusBall
-    from tikhonet.problem.sets import NonNegative as NonNegative
-    from tikhonet.problem.sets import RowL1Ball as RowL1Ball
-    from tikhonet.problem.sets import RowL2Ball as RowL2Ball
+    from tikhonet.problem.sets import (
+        Box as Box,
+        ConvexSet as ConvexSet,
+        Everything as Everything,
+        FrobeniusBall as FrobeniusBall,
+        NonNegative as NonNegative,
+        RowL1Ball as RowL1Ball,
+        RowL2Ball as RowL2Ball,
+    )
     from tikhonet.trainer.run import Stochastic as Stochastic
     from tikhonet.trainer.sparsity.budget import Budget as Budget
     from tikhonet.trainer.sparsity.compact import compact as compact
     from tikhonet.trainer.sparsity.measure import Sparsity as Sparsity
+    from tikhonet.trainer.training import Training as Training
 
 __version__ = "0.1.0"
 
 _NAMES = {
     "descent.certificates": "Certificate certify",
     "descent.full": "BlockDescent",
-    "descent.result": "History Result Status Training",
+    "descent.result": "History Result Status",
     "descent.schedules": "Constant Custom Power Proximal Schedule",
     "descent.start": "initial_blocks",
     "estimators.classifier": "BCDClassifier",
@@ -65,6 +69,8 @@ _NAMES = {
     "estimators.regressor": "BCDRegressor",
     "hashing.hasher": "BCDHasher",
     "hashing.index": "HammingIndex",
+    "network.activation": "Activation ClippedReLU ReLU",
+    "network.edges": "Bias Dense Edge Identity",
     "network.graph": "BIAS Network",
     "problem.lifts": "Fenchel Lift Tikhonov",
     "problem.losses": "Huber Loss Softmax Squared SquaredHinge",
@@ -75,6 +81,7 @@ _NAMES = {
     "trainer.sparsity.budget": "Budget",
     "trainer.sparsity.compact": "compact",
     "trainer.sparsity.measure": "Sparsity",
+    "trainer.training": "Training",
 }
 _MODULE_OF = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 

@@ -8,7 +8,7 @@ from tikhonet.network.errors import ArgumentError
 
 
 def test_an_argument_error_is_a_value_error_that_reads_as_its_message():
-    with pytest.raises(ValueError, match="^gamma must be positive, got -1$") as caught:
+    with pytest.raises(ValueError, match=r"^gamma must be positive, got -1$") as caught:
         raise ArgumentError("gamma", "gamma must be positive, got -1")
     assert caught.value.argument == "gamma"
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests import oracles
 from tests.strategies import LIFTS, make_blocks, make_samples, networks, normal, problems, seeds
@@ -26,7 +25,7 @@ def dense_factor(problem: Problem, W: dict) -> np.ndarray:
         for m in layers:
             block = np.eye(network.widths[n]) if m == n else np.zeros((network.widths[n], network.width(m)))
             if (n, m) in network.edges:
-                block = block - (np.eye(network.widths[n]) if network.edges[n, m] == "identity" else W[n, m].numpy())
+                block = block - (np.eye(network.widths[n]) if not network.edges[n, m].learned else W[n, m].numpy())
             row.append(problem.gamma_of(n) ** 0.5 * block)
         rows.append(np.hstack(row))
     return np.vstack(rows)
@@ -42,11 +41,9 @@ def test_equation_1_multi_input_relu(network, seed):
         u = {BIAS: np.ones(1), 0: x}
         for n in range(1, network.depth + 1):
             terms = [
-                u[m] if kind == "identity" else W[n, m].numpy() @ u[m]
-                for (k, m), kind in network.edges.items()
-                if k == n
+                u[m] if not kind.learned else W[n, m].numpy() @ u[m] for (k, m), kind in network.edges.items() if k == n
             ]
-            u[n] = np.maximum(0, sum(terms))
+            u[n] = np.clip(sum(terms), network.activation.lower, network.activation.upper)
             np.testing.assert_allclose(U[n][i], u[n], atol=1e-12)
 
 
@@ -98,7 +95,7 @@ def test_equation_4_is_the_loss_and_the_penalties_sample_by_sample(problem, seed
         total += oracles.loss_rows(problem.loss, samples.targets[i : i + 1].numpy(), scores).value.item()
         for n in problem.network.hidden:
             z = sum(
-                u[m] if kind == "identity" else blocks.W[n, m].numpy() @ u[m]
+                u[m] if not kind.learned else blocks.W[n, m].numpy() @ u[m]
                 for (k, m), kind in problem.network.edges.items()
                 if k == n
             )

@@ -6,8 +6,7 @@ Where a statement is not right as printed, the comment says what the paper has a
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.strategies import SCHEDULES, SETS, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (
@@ -23,9 +22,9 @@ from tikhonet import (
     Schedule,
     Status,
 )
-from tikhonet.descent.classifier_step import update_classifier
 from tikhonet.descent.convex import minimise_quadratic
 from tikhonet.descent.full import block_steps
+from tikhonet.descent.linear import update_classifier
 
 thetas = st.floats(0.05, 0.95)
 sets = st.sampled_from(SETS)

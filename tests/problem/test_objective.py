@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.strategies import finite_difference, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (
@@ -56,10 +55,10 @@ def equation_4(problem, blocks, samples):
             z = np.zeros(network.widths[n])
             for (target, m), kind in network.edges.items():
                 if target == n:
-                    z += u[m] if kind == "identity" else blocks.W[n, m].numpy() @ u[m]
+                    z += u[m] if not kind.learned else blocks.W[n, m].numpy() @ u[m]
             D = 0.5 * np.sum((u[n] - z) ** 2)
             if isinstance(problem.lift, Fenchel):
-                D -= 0.5 * np.sum(np.maximum(0, -z) ** 2)
+                D -= 0.5 * np.sum((z - np.clip(z, network.activation.lower, network.activation.upper)) ** 2)
             lift[n] += weight * problem.gamma[n - 1] * D
     ridge_W = sum(0.5 * problem.ridge_W * np.sum(M.numpy() ** 2) for (_, m), M in blocks.W.items() if m != BIAS)
     return Terms(loss, lift, 0.5 * problem.ridge_V * np.sum(V**2), ridge_W)

@@ -6,8 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.trainer.runs import DEEP64, SMALL64, error, same
 from tikhonet import (
@@ -21,8 +20,8 @@ from tikhonet import (
     Stochastic,
     certify,
 )
-from tikhonet.descent.result import best_epoch
 from tikhonet.trainer.batches import ArrayBatches, Batch
+from tikhonet.trainer.training import best_epoch
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(digits):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tikhonet.network.extras import require
 from tikhonet.network.graph import BIAS
 
 if TYPE_CHECKING:
@@ -14,17 +15,17 @@ if TYPE_CHECKING:
 
 def draw_network(network: Network, ax: Axes | None = None) -> Axes:
     """Layers from left to right in the order of computation; skips arch over what they skip."""
-    import matplotlib.pyplot as plt
+    plt = require("matplotlib.pyplot")
 
     order = [0, *network.hidden]
     place = {layer: position for position, layer in enumerate(order)}
     if ax is None:
         _, ax = plt.subplots(figsize=(1.7 * len(order) + 1.2, 3.2))
-    for n, m in network.edges:
-        if m == BIAS:
+    for (n, m), edge in network.edges.items():
+        if edge.constant:
             ax.annotate("+ b", (place[n], -0.42), ha="center", va="center", fontsize=9)
             continue
-        learned = network.edges[n, m] == "learned"
+        learned = edge.learned
         span = place[n] - place[m]
         ax.annotate(
             "",
@@ -39,7 +40,7 @@ def draw_network(network: Network, ax: Axes | None = None) -> Axes:
                 "shrinkB": 22,
             },
         )
-        label = f"W[{n},{m}]" if learned else "id"
+        label = f"W[{n},{m}]" if learned else edge.name
         # arc3 puts its control point rad * length from the chord, and the curve reaches half of that
         # (in units of the screen: hence the equal aspect below). The label sits on its own arrow.
         height = 0 if span == 1 else 0.19 * span

@@ -31,8 +31,10 @@ def require(module: str) -> Any:
     """
     package = module.partition(".")[0]
     try:
-        return import_module(module)
+        import_module(package)
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-    raise MissingExtraError(f"{package} is not installed; pip install 'tikhonet[{EXTRA_OF[package]}]'")
+        extra = EXTRA_OF[package]
+        raise MissingExtraError(f"{package} is not installed; pip install 'tikhonet[{extra}]'") from None
+    return import_module(module)
