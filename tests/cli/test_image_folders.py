@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from tikhonet.cli.codes import read_codes
-from tikhonet.cli.inputs import Source
-from tikhonet.cli.models import open_model
+from tikhonet.cli.inputs import Source, open_model
+from tikhonet.cli.search import read_codes
 from tikhonet.data import load
 
 FIT = ["fit", "--hidden", "20", "--max-iter", "3", "--data", "train", "-o", "m"]

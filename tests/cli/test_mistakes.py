@@ -6,6 +6,8 @@ import os
 import numpy as np
 import pytest
 
+from tikhonet.network.errors import ArgumentError
+
 FIT = ["fit", "--data", "digits", "--hidden", "10", "--max-iter", 2]
 
 
@@ -69,7 +71,7 @@ def test_an_unreadable_table_is_named_with_its_cell(mistake, tmp_path, content, 
 
 def test_a_message_names_options_of_the_command_only(mistake, model, monkeypatch):
     def broken(*_):
-        raise ValueError("shift must fit into float32, got 1e300; measure it in other units")
+        raise ArgumentError("shift", "shift must fit into float32, got 1e300; measure it in other units")
 
     monkeypatch.setattr("tikhonet.estimators.BCDClassifier.predict", broken)
     line = mistake("predict", model, "--data", "digits", code=1)

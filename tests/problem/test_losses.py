@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.strategies import CLASSES, LOSSES, finite_difference, normal, seeds
 from tikhonet import Huber, Softmax, Squared, SquaredHinge

@@ -7,12 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tikhonet.cli.errors import Failure
-from tikhonet.cli.models import open_model
-from tikhonet.cli.names import one_of
-from tikhonet.cli.options import Json, Model
-from tikhonet.cli.outputs import check_output
-from tikhonet.cli.printing import facts, show
+from tikhonet.cli.inputs import Json, Model, open_model
+from tikhonet.cli.mistakes import Failure, one_of
+from tikhonet.cli.outputs import check_output, facts, show
 from tikhonet.model.storage import write_atomically
 
 EXAMPLE = "tikhonet export my.model --format c --int8 --output digits.c"

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import nn
+from torch import Tensor, nn
 
 from tikhonet.descent.certificates import Certificate
 from tikhonet.descent.devices import check_device
@@ -157,6 +157,11 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the objective and the validation error over training."""
         return plot_history(self.history_, ax)
+
+    def encode(self, y: Any) -> Tensor:
+        """The targets of the loss that labels y stand for, as the last fit encoded them."""
+        target = self._learned().target
+        return target.encode(target.in_numbers(y))
 
     def _check_savable(self) -> None:
         """Raise where a model file could not hold what predictions need."""

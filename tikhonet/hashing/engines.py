@@ -7,7 +7,6 @@ code in the balls, in any order.
 
 from __future__ import annotations
 
-import importlib
 import math
 import warnings
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.hashing.codes import Codes, distance_blocks
+from tikhonet.network.extras import MissingExtraError, require
 
 Distances = NDArray[np.int32]
 Positions = NDArray[np.int64]
@@ -171,8 +171,6 @@ def require_faiss() -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of the wrapper's types, from Python 3.12 on
-            return importlib.import_module("faiss")
-    except ImportError:
-        raise ImportError(
-            "this kind of index needs faiss; pip install 'tikhonet[search]', or use kind='numpy'"
-        ) from None
+            return require("faiss")
+    except MissingExtraError as error:
+        raise MissingExtraError(f"this kind of index needs faiss: {error}, or use kind='numpy'") from None
