@@ -16,8 +16,7 @@ from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.parameters import NameIn, Parameters, documented
 from tikhonet.estimators.rows import Floats, Rows, canonical, dense
 from tikhonet.estimators.targets import Classes, Numbers, Target, takes_numbers
-from tikhonet.model.export import Forward
-from tikhonet.model.heads import Kind, trained
+from tikhonet.model.heads import HeadKind, Trained
 from tikhonet.model.model import Model
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
@@ -42,8 +41,11 @@ class Headless(Target):
     def encode(self, Y: Floats) -> Tensor:
         return self.inner.encode(Y)
 
-    def head(self, V: Floats) -> Kind:
-        return trained(np.eye(V.shape[1]))
+    def head(self, V: Floats) -> HeadKind:
+        return Trained(np.eye(V.shape[1]))
+
+    def in_model(self) -> dict[str, Any]:
+        return {"head": None}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -82,9 +84,6 @@ class BCDFeatures(BCDEstimator):
             target = Classes(np.unique(y), self._loss())
         rows = canonical(dense(X), target.in_numbers(y), weight)
         return self._keep(fit(self, rows, Headless(target), last=self._last), columns)
-
-    def to_forward(self) -> Forward:
-        return replace(super().to_forward(), coef=None, intercept=None)
 
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Target:
         return Headless(Numbers(self._loss()))

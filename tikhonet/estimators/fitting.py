@@ -119,8 +119,8 @@ class Plan:
     def with_head(self, trained: Trained, rows: Rows, strength: float) -> Model:
         """The model with a head fitted on these rows."""
         model = self.model_of(trained)
-        head = self.target.head(model.head.coef).fit(self.head_data(model, rows), strength)
-        return replace(model, head=self.target.in_own_units(head))
+        head = self.target.head(model.linear_head.coef).fit(self.head_data(model, rows), strength)
+        return replace(model, **{"head": self.target.in_own_units(head)} | self.target.in_model())
 
     def head_data(self, model: Model, rows: Rows) -> HeadData:
         return HeadData(lambda: model.scaled_features(rows.X, self.parameters.device), rows.Y, rows.weight)
@@ -133,7 +133,7 @@ class Plan:
         Without any it is the last strength, where this kind of head knows it.
         """
         model = self.model_of(trained)
-        kind = self.target.head(model.head.coef)
+        kind = self.target.head(model.linear_head.coef)
         if not judge.any():
             judge = final
             strength = last if last in kind.grid else kind.default

@@ -28,7 +28,7 @@ from tikhonet.hashing.code_training import ROUNDS, CodeBlock, train_codes
 from tikhonet.hashing.codes import pack
 from tikhonet.hashing.codewords import codewords
 from tikhonet.hashing.quality import CodeReport, code_report
-from tikhonet.model.heads import Kind, trained
+from tikhonet.model.heads import HeadKind, Trained as TrainedHead
 from tikhonet.model.scaling import Standard, spread
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Squared
@@ -131,8 +131,8 @@ class Codes(Target):
         assert self.start is not None
         return torch.from_numpy(self.start.codes(Y))
 
-    def head(self, V: Floats) -> Kind:
-        return trained(V)
+    def head(self, V: Floats) -> HeadKind:
+        return TrainedHead(V)
 
     def train(self, course: Course) -> Trained:
         """Train in rounds, with steps of the codes between them."""

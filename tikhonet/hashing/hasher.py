@@ -128,7 +128,7 @@ class BCDHasher(BCDEstimator):
         return n_bytes(self.n_bits)
 
     def _check_savable(self) -> None:
-        bits = len(self.model_.head.coef)
+        bits = self.model_.outputs
         if bits != self.n_bits:
             message = f"n_bits must be {bits}, as it was when this was fitted, got {self.n_bits}; fit again"
             raise ArgumentError("n_bits", message)
@@ -137,8 +137,8 @@ class BCDHasher(BCDEstimator):
         return {"report": self.report_.to_dict()}
 
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Codes:
-        if len(model.head.coef) != self.n_bits:
-            raise ValueError(f"there are {len(model.head.coef)} outputs for {self.n_bits} bits")
+        if model.outputs != self.n_bits:
+            raise ValueError(f"there are {model.outputs} outputs for {self.n_bits} bits")
         unknown = Supervision(np.empty((0, 0)), "similarity")
         return Codes(unknown, self.n_bits, report=CodeReport(**kept["report"]))
 
