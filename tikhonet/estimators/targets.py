@@ -43,9 +43,9 @@ class Target(ABC):
     holds_out = True
     """Whether rows may be held out, to stop early by and to choose the head's strength on."""
 
-    @abstractmethod
     def in_numbers(self, y: Any, name: str = "y") -> Floats:
         """The matrix Y of an argument `name` that holds labels, one row each."""
+        return np.asarray(y, np.float64).reshape(len(y), -1)
 
     @abstractmethod
     def encode(self, Y: Floats) -> Tensor:
@@ -167,9 +167,6 @@ class Numbers(Target):
     def units(self) -> Standard:
         assert self.standard is not None, "the units of y are learned from rows first"
         return self.standard
-
-    def in_numbers(self, y: Any, name: str = "y") -> Floats:
-        return np.asarray(y, np.float64).reshape(len(y), -1)
 
     def encode(self, Y: Floats) -> Tensor:
         return torch.from_numpy(self.units(Y))
