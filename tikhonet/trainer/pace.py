@@ -13,7 +13,7 @@ from tikhonet.trainer.recipe import LONG, Preset
 from tikhonet.trainer.sweep import TINY
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Pace:
     """The pace of one run; it answers by the number t of a step and by running figures, and remembers nothing.
 
@@ -83,31 +83,26 @@ class Pace:
     @property
     def beta(self) -> float:
         """The memory of the running sums, by step."""
-        return self.memory**self.size
+        return float(self.memory**self.size)
 
     @property
     def momentum(self) -> float:
         """The memory of the steps' direction, by step."""
-        return self.preset.momentum**self.size
+        return float(self.preset.momentum**self.size)
 
     def rate(self, t: int, trust: float) -> float:
         """The relative change that step t makes in a layer's pre-activations."""
         depth = min(1.0, (self.shallow / self.depth) ** self.preset.depth_power)
         length = min(1.0, (self.long / (self.total * self.size)) ** 0.5)
         gain = min(self.largest_gain, self.size**0.5)
-        return trust * self.preset.change * gain * depth * length * (1 - self.annealing * (t / self.total))
+        return float(trust * self.preset.change * gain * depth * length * (1 - self.annealing * (t / self.total)))
 
     def length(self, rate: float, signal: float, change: float, latest: float, share: float) -> float:
         """The factor on a direction for this relative change, from mean squares of signal and unscaled change.
 
         A sudden large change (the `latest`) counts at once, a sudden small one only as the mean follows.
         """
-        ratio: float = signal / (max(change, latest * share) + TINY)
-        return rate * ratio**0.5
-
-    def follow(self, mean: float, value: float) -> float:
-        """A mean square of the probes moved on to this value."""
-        return mean + self.probe_speed * (value - mean)
+        return float(rate * (signal / (max(change, latest * share) + TINY)) ** 0.5)
 
     def renews(self, t: int, every: int) -> bool:
         """Whether step t renews a statistic that is due every so many steps of 1000 rows."""
@@ -117,20 +112,14 @@ class Pace:
         """Whether the loss after step t is looked at."""
         return t % self.check_every == 0
 
-    def checked_rows(self, rows: int) -> int:
-        return max(self.check_rows, rows // self.check_share)
-
     def falls(self, before: float, after: float) -> bool:
         """Whether a loss has not risen by more than chance."""
         return after <= self.tolerated_rise * before + TINY
 
     def kept(self, t: int) -> float:
         """How much the average of V and W keeps of itself: over fewer steps at first, and over none at the end."""
-        return min(self.averaging**self.size, t / (t + self.average_warmup)) * max(0.0, 1 - t / self.total)
-
-    def running_loss(self, mean: float, loss: float) -> float:
-        """The running loss moved on to that of a batch."""
-        return mean + self.loss_speed * (loss - mean)
+        memory = min(float(self.averaging**self.size), t / (t + self.average_warmup))
+        return memory * max(0.0, 1 - t / self.total)
 
     def retreats(self, loss: float, best: float, first: float) -> bool:
         """Whether the running loss has risen far above its best, or is no number."""
@@ -139,3 +128,8 @@ class Pace:
     def is_good(self, t: int, loss: float, best: float) -> bool:
         """Whether the state after step t is worth remembering."""
         return t % self.good_every == 0 and loss <= self.good_rise * best
+
+
+def follow(mean: float, value: float, speed: float) -> float:
+    """A running mean moved on to this value."""
+    return mean + speed * (value - mean)

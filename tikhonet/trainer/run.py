@@ -23,7 +23,7 @@ from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
-from tikhonet.trainer.state import TrainingState, first_state
+from tikhonet.trainer.state import TrainingState
 from tikhonet.trainer.statistics import RunningClassifier, add_numbers, mean_squares
 from tikhonet.trainer.step import Stepper
 from tikhonet.trainer.sweep import TINY
@@ -130,8 +130,7 @@ class Stochastic(Recipe):
             # Steps are counted by whole epochs, since the batches may have another size now.
             state = replace(resume.copy(), step=len(resume.epochs) * len(batches) + resume.batches)
         else:
-            options = {"scale": scale, "seed": seed, "generator": generator, "reduce": reduce}
-            state = first_state(scaled, self, stepper.pace.preset, first, start, **options)  # type: ignore[arg-type]
+            state = stepper.begin(first, start, scale, seed, generator)
         return _Run(self, problem, batches, first, rows, stepper).go(state, watch)
 
     def refit_V(
@@ -145,10 +144,7 @@ class Stochastic(Recipe):
         ridge = CLEAN_RIDGE * self.preset(problem.network).ridge_V
         for batch in batches:
             rows = add_numbers(reduce, batch.total)[0]
-            weighted = batch.weigh(batch.X)
-            clean = clean.update(
-                problem.loss, batch.X, batch.targets, weighted, rows, beta=1.0, ridge=ridge, reduce=reduce
-            )
+            clean = clean.update(batch, rows, problem.loss, beta=1.0, ridge=ridge, reduce=reduce)
         return clean.within(problem.V_set, problem.loss, ridge, unit)
 
 
@@ -167,8 +163,8 @@ class _Run:
         while len(state.epochs) < self.solver.epochs:
             before, clock = state.copy(), time.perf_counter()
             try:
-                for state in self.steps(state):
-                    pass
+                for after in self.steps(state):
+                    state = after
                 epoch = self.measure(state, time.perf_counter() - clock)
             except KeyboardInterrupt:
                 state, status = before, Status.INTERRUPTED
@@ -195,6 +191,7 @@ class _Run:
         """The states after the steps of an epoch, or of what is left of it."""
         state = state if state.opened is not None else state.open_epoch()
         generator, done = torch.Generator(), state.batches
+        assert state.opened is not None
         generator.set_state(state.opened)
         for index, batch in self.epoch(generator, len(state.epochs) + 1):
             if index >= done:

@@ -1,4 +1,4 @@
-"""The state of a stochastic run: all that changes from step to step, as one value that can be saved; and its start."""
+"""The state of a stochastic run: all that changes from step to step, as one value that can be saved."""
 
 from __future__ import annotations
 
@@ -6,22 +6,14 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from tikhonet.network.graph import Weights
-from tikhonet.network.initial import initial_weights
-from tikhonet.problem.objective import Blocks, Problem
-from tikhonet.problem.samples import Reduce
-from tikhonet.trainer.batches import Batch
-from tikhonet.trainer.recipe import Preset, Recipe
+from tikhonet.problem.objective import Blocks
 from tikhonet.trainer.saving import from_plain, saved, to_plain
 from tikhonet.trainer.sparsity.scopes import Support
-from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, mean_squares
+from tikhonet.trainer.statistics import LayerState, RunningClassifier
 from tikhonet.trainer.training import Epoch
-
-SILENT = 1e-12
-"""The rms of pre-activations below which no scale makes anything of a layer."""
 
 saved(Blocks)
 
@@ -97,55 +89,3 @@ class TrainingState:
         if not isinstance(state, cls):
             raise ValueError(f"data must be what TrainingState.state_dict gave, got {type(state).__name__}")
         return state
-
-
-def first_state(
-    problem: Problem,
-    recipe: Recipe,
-    preset: Preset,
-    first: Batch,
-    start: Weights | None,
-    *,
-    scale: float,
-    seed: int,
-    generator: torch.Generator,
-    reduce: Reduce,
-) -> TrainingState:
-    """Where a run begins: at the weights `start`, which are in units of the inputs as given, or at random ones."""
-    network, X = problem.network, first.X
-    if start is None:
-        W = initial_weights(network, recipe.initial, seed, recipe.initial_scale, dtype=X.dtype, device=X.device)
-        W = even_out(problem, X / scale, W, recipe.initial_scale, reduce)
-    else:
-        network.check_weights(start)
-        # In units of the scaled inputs a bias is smaller by their scale.
-        W = {pair: M.to(X) / (scale if network.edges[pair].constant else 1.0) for pair, M in start.items()}
-    W = {pair: recipe.place(problem.edge_set(pair), matrix) for pair, matrix in W.items()}
-    layers = {}
-    for n in network.hidden:
-        if network.learned_sources(n):
-            momentum = torch.zeros_like(network.stacked_weights(n, W))
-            metric = Gram.kinds[preset.metric]
-            gram = metric.empty(momentum.shape[1], recipe.rank, preset.damping_W, generator, X)
-            layers[n] = LayerState(gram, momentum)
-    classifier = RunningClassifier.start(X.new_zeros(first.targets.shape[1], network.widths[-1]))
-    average = Blocks({}, classifier.V.clone(), {pair: matrix.clone() for pair, matrix in W.items()})
-    return TrainingState(W, average, layers, classifier, scale, generator.get_state())
-
-
-def even_out(problem: Problem, X: Tensor, W: Weights, scale: float, reduce: Reduce) -> Weights:
-    """Scale random weights so that signals neither vanish nor grow with depth.
-
-    A layer without identity sources gets pre-activations of rms `scale` on the first batch.
-    """
-    network = problem.network
-    U = network.layers(X)
-    for n in network.hidden:
-        Z = network.pre_activation(n, U, W)
-        if not network.fixed_sources(n):
-            size = float(mean_squares(reduce, Z)[0].sqrt())
-            factor = scale / size if size > SILENT else 1.0
-            W |= {(n, m): W[n, m] * factor for m in network.learned_sources(n)}
-            Z *= factor
-        U[n] = network.activation.value_(Z)
-    return W

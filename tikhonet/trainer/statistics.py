@@ -7,7 +7,7 @@ over the matrices of the old one, which is used up.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
 import torch
@@ -18,6 +18,7 @@ from tikhonet.network.registry import Registry
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.problem.sets import ConvexSet
+from tikhonet.trainer.batches import Batch
 from tikhonet.trainer.saving import saved
 from tikhonet.trainer.sweep import TINY
 
@@ -70,9 +71,9 @@ class Gram(ABC):
     def copy(self) -> Self:
         return replace(self, matrix=self.matrix.clone())
 
-    def update(self, A: Tensor, weighted: Tensor, total: float, beta: float, reduce: Reduce = keep) -> Self:
-        """Forget by beta, add the batch of this total weight, renew what the metric keeps."""
-        matrix = add_product(self.matrix, beta, weighted, A, reduce)
+    def update(self, rows: Batch, total: float, *, beta: float, reduce: Reduce = keep) -> Self:
+        """Forget by beta, add the layer's inputs in rows.X, of this total weight, and renew what the metric keeps."""
+        matrix = add_product(self.matrix, beta, rows.weigh(rows.X), rows.X, reduce)
         weight = beta * self.weight + total
         damping = self.relative * float(matrix.diagonal().mean()) / weight + TINY
         return replace(self, matrix=matrix, weight=weight, damping=damping).renewed()
@@ -95,7 +96,7 @@ class LeadingGram(Gram):
     rest of the spectrum is taken as zero. One subspace iteration per update keeps the eigenpairs current.
     """
 
-    basis: Tensor | None = None
+    basis: Tensor = field(kw_only=True)
     shrink: Tensor | None = None
 
     name: ClassVar[str] = "leading"
@@ -109,13 +110,12 @@ class LeadingGram(Gram):
         basis = self.basis
         for _ in range(FIRST_ITERATIONS if self.shrink is None else 1):
             basis = torch.linalg.qr(self.matrix @ basis)[0]
-        assert basis is not None
         small = basis.T @ (self.matrix @ basis)
         values, vectors = torch.linalg.eigh((small + small.T) / (2 * self.weight))
         return replace(self, basis=basis @ vectors, shrink=values.clamp_(min=0) / (values + self.damping))
 
     def precondition(self, R: Tensor) -> Tensor:
-        assert self.basis is not None
+        assert self.shrink is not None
         return R.addmm_((R @ self.basis) * self.shrink, self.basis.T, alpha=-1.0)
 
 
@@ -160,25 +160,17 @@ class RunningClassifier:
         return replace(self, S=self.S.clone(), T=self.T.clone())
 
     def update(
-        self,
-        loss: Loss,
-        A: Tensor,
-        targets: Tensor,
-        weighted: Tensor,
-        total: float,
-        *,
-        beta: float,
-        ridge: float,
-        reduce: Reduce = keep,
+        self, rows: Batch, total: float, loss: Loss, *, beta: float, ridge: float, reduce: Reduce = keep
     ) -> RunningClassifier:
-        """Forget by beta, add the batch of this total weight, and move V."""
+        """Forget by beta, add the features in rows.X, of this total weight, and move V."""
+        A, weighted = rows.X, rows.weigh(rows.X)
         S = add_product(self.S, beta, weighted, A, reduce)
         weight = beta * self.weight + total
         factor = torch.linalg.cholesky_ex(ridged(loss, S, ridge))[0]
         if loss.quadratic:
-            T = add_product(self.T, beta, weighted, targets, reduce)
+            T = add_product(self.T, beta, weighted, rows.targets, reduce)
             return RunningClassifier(S, T, torch.cholesky_solve(T, factor).T.contiguous(), weight)
-        slope = loss.slope(targets, A @ self.V.T)
+        slope = loss.slope(rows.targets, A @ self.V.T)
         shrunk = ridge * float(S.diagonal().mean()) * self.V
         gradient = reduce(slope.T @ weighted) * (weight / total) + shrunk
         return RunningClassifier(S, self.T, self.V - torch.cholesky_solve(gradient.T, factor).T, weight)

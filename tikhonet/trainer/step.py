@@ -13,16 +13,20 @@ import torch
 from torch import Tensor
 
 from tikhonet.network.graph import Layers, Weights
-from tikhonet.problem.objective import Problem
+from tikhonet.network.initial import initial_weights
+from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch
-from tikhonet.trainer.pace import Pace
+from tikhonet.trainer.pace import Pace, follow
 from tikhonet.trainer.recipe import LONG, Recipe
 from tikhonet.trainer.sparsity.budget import Pruner
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.state import TrainingState
-from tikhonet.trainer.statistics import LayerState, add_numbers, mean_squares
+from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, add_numbers, mean_squares
 from tikhonet.trainer.sweep import TINY, Dropout, Pass, forward, targets_sweep
+
+SILENT = 1e-12
+"""The rms of pre-activations below which no scale makes anything of a layer."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,7 @@ class Stepper:
         network = problem.network
         size = add_numbers(reduce, len(first.X))[0] / 1000
         preset = recipe.preset(network, total * size > LONG)
-        pace = Pace(
-            preset=preset,
-            total=total,
-            size=size,
-            depth=network.depth,
-            memory=recipe.memory,
-            averaging=recipe.averaging,
-        )
+        pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging)
         dropout = {
             layer: Dropout.draw(p, len(first.X) * network.width(layer), generator, first.X)
             for layer, p in ((0, preset.drop_inputs), (network.depth, preset.drop_features))
@@ -71,6 +68,47 @@ class Stepper:
             recipe.budget.check(problem)
         pruner = Pruner(recipe.budget, network, total) if recipe.budget else None
         return cls(problem, recipe, pace, dropout, pruner, reduce)
+
+    def begin(
+        self, first: Batch, start: Weights | None, scale: float, seed: int, generator: torch.Generator
+    ) -> TrainingState:
+        """Where a run begins: at the weights `start`, which are in units of the inputs as given, or at random ones."""
+        recipe, preset, network, X = self.recipe, self.pace.preset, self.problem.network, first.X
+        if start is None:
+            W = initial_weights(network, recipe.initial, seed, recipe.initial_scale, dtype=X.dtype, device=X.device)
+            W = self.even_out(X / scale, W)
+        else:
+            network.check_weights(start)
+            # In units of the scaled inputs a bias is smaller by their scale.
+            W = {pair: M.to(X) / (scale if network.edges[pair].constant else 1.0) for pair, M in start.items()}
+        W = {pair: recipe.place(self.problem.edge_set(pair), matrix) for pair, matrix in W.items()}
+        layers = {}
+        for n in network.hidden:
+            if network.learned_sources(n):
+                momentum = torch.zeros_like(network.stacked_weights(n, W))
+                metric = Gram.kinds[preset.metric]
+                gram = metric.empty(momentum.shape[1], recipe.rank, preset.damping_W, generator, X)
+                layers[n] = LayerState(gram, momentum)
+        classifier = RunningClassifier.start(X.new_zeros(first.targets.shape[1], network.widths[-1]))
+        average = Blocks({}, classifier.V.clone(), {pair: matrix.clone() for pair, matrix in W.items()})
+        return TrainingState(W, average, layers, classifier, scale, generator.get_state())
+
+    def even_out(self, X: Tensor, W: Weights) -> Weights:
+        """Scale random weights so that signals neither vanish nor grow with depth.
+
+        A layer without identity sources gets pre-activations of rms `initial_scale` on the first batch.
+        """
+        network = self.problem.network
+        U = network.layers(X)
+        for n in network.hidden:
+            Z = network.pre_activation(n, U, W)
+            if not network.fixed_sources(n):
+                size = float(mean_squares(self.reduce, Z)[0].sqrt())
+                factor = self.recipe.initial_scale / size if size > SILENT else 1.0
+                W |= {(n, m): W[n, m] * factor for m in network.learned_sources(n)}
+                Z *= factor
+            U[n] = network.activation.value_(Z)
+        return W
 
     def __call__(self, state: TrainingState, batch: Batch) -> TrainingState:
         """One mini-batch: u-, V- and W-step, guards, support, average."""
@@ -127,18 +165,15 @@ class Stepper:
         """V-step, and the Gram matrices of the W-steps: both only as often as they change."""
         problem, pace, classifier, layers = self.problem, self.pace, state.classifier, state.layers
         if pace.renews(state.step, pace.classifier_every):
-            A = here.A[problem.network.depth]
-            options = {"beta": pace.beta, "ridge": pace.preset.ridge_V}
-            weighted = batch.weigh(A)
+            features, ridge = batch._replace(X=here.A[problem.network.depth]), pace.preset.ridge_V
             classifier = classifier.update(
-                problem.loss, A, batch.targets, weighted, rows, **options, reduce=self.reduce
+                features, rows, problem.loss, beta=pace.beta, ridge=ridge, reduce=self.reduce
             )
         if pace.renews(state.step, pace.gram_every):
             layers = {}
             for n, layer in state.layers.items():
-                A = problem.network.stacked_inputs(n, here.A)
-                gram = layer.gram.update(A, batch.weigh(A), rows, pace.beta, self.reduce)
-                layers[n] = replace(layer, gram=gram)
+                inputs = batch._replace(X=problem.network.stacked_inputs(n, here.A))
+                layers[n] = replace(layer, gram=layer.gram.update(inputs, rows, beta=pace.beta, reduce=self.reduce))
         return replace(state, classifier=classifier, layers=layers)
 
     def step_weights(
@@ -154,10 +189,8 @@ class Stepper:
         momentum = layer.momentum.mul_(pace.momentum).add_(R, alpha=1 - pace.momentum)
         probe = slice(0, pace.probe_rows)
         latest, now = mean_squares(reduce, A[probe] @ R.T, here.Z[n][probe]).tolist()
-        signal, change, share = (
-            pace.follow(mean, value)
-            for mean, value in ((layer.signal, now), (layer.change, latest), (layer.share, 1.0))
-        )
+        means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
+        signal, change, share = (follow(mean, value, pace.probe_speed) for mean, value in means)
         length = pace.length(pace.rate(state.step, state.trust), signal, change, latest, share)
         moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(momentum, alpha=length))
         layer = replace(layer, momentum=momentum, signal=signal, change=change, share=share)
@@ -166,11 +199,12 @@ class Stepper:
 
     def falls(self, batch: Batch, W: Weights, V: Tensor, here: Pass, scores: Tensor) -> bool:
         """Whether the loss of some of the batch's rows is not much higher after the step than before."""
-        problem, some = self.problem, slice(0, self.pace.checked_rows(len(batch.X)))
+        problem, pace = self.problem, self.pace
+        some = slice(0, max(pace.check_rows, len(batch.X) // pace.check_share))
         masks = {m: mask[some] for m, mask in here.masks.items()}
         after = forward(problem, batch.X[some], W, masks).A[problem.network.depth] @ V.T
         losses = (float(problem.loss.rows(batch.targets[some], part).sum()) for part in (scores[some], after))
-        return self.pace.falls(*add_numbers(self.reduce, *losses))
+        return pace.falls(*add_numbers(self.reduce, *losses))
 
     def prune(self, state: TrainingState, A: Layers) -> TrainingState:
         """The state within its support, which is chosen anew where that is due."""
@@ -201,8 +235,8 @@ class Stepper:
         """The state with its running loss moved on; where that has risen far, the last good state with less trust."""
         pace, good = self.pace, state.good
         assert good
-        first = loss if state.step == 1 else state.first_loss
-        mean = pace.running_loss(loss if state.step == 1 else state.loss, loss)
+        mean, first = (loss, loss) if state.step == 1 else (state.loss, state.first_loss)
+        mean = follow(mean, loss, pace.loss_speed)
         if pace.retreats(mean, good.loss, first):
             back = good.copy()
             return replace(

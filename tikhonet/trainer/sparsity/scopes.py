@@ -6,6 +6,7 @@ A new scope is a subclass.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
@@ -48,65 +49,59 @@ class Scope(ABC):
         return sum(int(W[pair].count_nonzero()) for pair in network.penalised)
 
 
-class Together(Scope):
-    """Several edges of which the largest weights are kept, wherever they are."""
+class WeightScope(Scope):
+    """Matrices whose weights share a number, of which the largest are kept: `groups`, each with its number of parts.
+
+    The parts of a group are of equal size, side by side in the order of its entries, and keep equal numbers.
+    """
 
     @abstractmethod
-    def groups(self, network: Network) -> list[list[Pair]]:
-        """The edges that share a number of weights."""
+    def groups(self, network: Network) -> list[tuple[int, list[Pair]]]:
+        """The parts of every group, and its edges."""
 
     def choose(self, network: Network, W: Weights, V: Tensor, power: Mapping[int, Tensor], share: float) -> Support:
         support = everywhere(network, W)
-        for group in self.groups(network):
-            support |= self.largest({pair: W[pair].abs() * power[pair[1]].sqrt() for pair in group}, share)
+        for parts, group in self.groups(network):
+            size = torch.cat([(W[pair].abs() * power[pair[1]].sqrt()).flatten() for pair in group]).view(parts, -1)
+            kept = size.topk(number(size.shape[1], share), dim=1, sorted=False).indices
+            mask = torch.zeros_like(size, dtype=torch.bool).scatter_(1, kept, True).flatten()
+            masks = mask.split([W[pair].numel() for pair in group])
+            support |= {pair: mask.view(W[pair].shape) for pair, mask in zip(group, masks, strict=True)}
         return support
 
     def allowed(self, network: Network, share: float) -> int:
-        shapes = [[network.shape(pair) for pair in group] for group in self.groups(network)]
-        return sum(number(sum(rows * columns for rows, columns in group), share) for group in shapes)
+        def room(parts: int, group: list[Pair]) -> int:
+            return parts * number(sum(math.prod(network.shape(pair)) for pair in group) // parts, share)
 
-    def largest(self, size: Mapping[Pair, Tensor], share: float) -> Support:
-        flat = torch.cat([M.flatten() for M in size.values()])
-        kept = flat.topk(number(len(flat), share), sorted=False).indices
-        mask = torch.zeros_like(flat, dtype=torch.bool).index_fill_(0, kept, True)
-        parts = mask.split([M.numel() for M in size.values()])
-        return {pair: part.view(M.shape) for (pair, M), part in zip(size.items(), parts, strict=True)}
+        return sum(room(parts, group) for parts, group in self.groups(network))
 
 
-class RowScope(Together):
+class RowScope(WeightScope):
     """Every row of every W[n, m] keeps the same number."""
 
     name = "row"
 
-    def groups(self, network: Network) -> list[list[Pair]]:
-        return [[pair] for pair in network.penalised]
-
-    def allowed(self, network: Network, share: float) -> int:
-        shapes = map(network.shape, network.penalised)
-        return sum(rows * number(columns, share) for rows, columns in shapes)
-
-    def largest(self, size: Mapping[Pair, Tensor], share: float) -> Support:
-        kept = {pair: M.topk(number(M.shape[1], share), dim=1, sorted=False).indices for pair, M in size.items()}
-        return {p: torch.zeros_like(M, dtype=torch.bool).scatter_(1, kept[p], True) for p, M in size.items()}
+    def groups(self, network: Network) -> list[tuple[int, list[Pair]]]:
+        return [(network.shape(pair)[0], [pair]) for pair in network.penalised]
 
 
-class LayerScope(Together):
+class LayerScope(WeightScope):
     """Every layer keeps the same share."""
 
     name = "layer"
 
-    def groups(self, network: Network) -> list[list[Pair]]:
+    def groups(self, network: Network) -> list[tuple[int, list[Pair]]]:
         layers = ([pair for pair in network.penalised if pair[0] == n] for n in network.hidden)
-        return [layer for layer in layers if layer]
+        return [(1, layer) for layer in layers if layer]
 
 
-class NetworkScope(Together):
+class NetworkScope(WeightScope):
     """All layers together keep a share."""
 
     name = "network"
 
-    def groups(self, network: Network) -> list[list[Pair]]:
-        return [list(network.penalised)] if network.penalised else []
+    def groups(self, network: Network) -> list[tuple[int, list[Pair]]]:
+        return [(1, list(network.penalised))] if network.penalised else []
 
 
 class UnitScope(Scope):
@@ -154,13 +149,16 @@ def free_layers(network: Network) -> list[int]:
     return [n for n in network.hidden if not network.fixed_sources(n)]
 
 
-def living(network: Network, W: Weights, n: int) -> Tensor:
-    """Which units of layer n any edge feeds."""
+def living(network: Network, W: Weights, n: int, kept: Layers | None = None) -> Tensor:
+    """Which units of layer n any edge feeds; from the `kept` units of its sources alone, if given."""
     # A network of identities alone has no weights, hence no device but the default one.
     device = W[network.learned[0]].device if network.learned else None
     alive = torch.zeros(network.widths[n], dtype=torch.bool, device=device)
     for m in network.sources(n):
-        alive |= network.edges[n, m].feeds(W.get((n, m)))
+        edge, matrix = network.edges[n, m], W.get((n, m))
+        if kept is not None:
+            edge, matrix = edge.select(matrix, torch.arange(len(alive), device=device), kept[m])
+        alive |= edge.feeds(matrix)
     return alive
 
 

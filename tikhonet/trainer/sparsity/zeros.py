@@ -1,4 +1,4 @@
-"""The zeros of a trained network: how many there are, where they come from, and a smaller network without dead units."""
+"""The zeros of a trained network: how many there are, what made them, and a smaller network without dead units."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def check_sparsity(sparsity: Sparsity) -> tuple[Check, ...]:
         return ()
     claim = "the budget of nonzeros is met exactly"
     figure = f"{sparsity.used:,} {budget.scope.counts} of {sparsity.allowed:,} allowed"
-    met = Check("budget", claim, sparsity.used == sparsity.allowed, f"{figure}; {100 * sparsity.share:.2f}% of all weights")
+    met = Check(
+        "budget", claim, sparsity.used == sparsity.allowed, f"{figure}; {100 * sparsity.share:.2f}% of all weights"
+    )
     if refit is None:
         return (met,)
     figure = f"relative residual {refit.residual:.3g} in float64; training loss {refit.before:.5g}"
@@ -91,9 +93,9 @@ def check_sparsity(sparsity: Sparsity) -> tuple[Check, ...]:
 def compact(network: Network, W: Weights, V: Tensor) -> tuple[Network, Weights, Tensor]:
     """A smaller network with the same outputs, for dense kernels that get smaller too.
 
-    Hidden units that nothing feeds are zero for every input and left out, but every layer keeps at least one unit. An
-    identity between layers of which one has shrunk becomes a learned edge, the matrix of zeros and ones that picks its
-    rows and columns.
+    Hidden units that no unit kept and no bias feeds are zero for every input and left out, but every layer keeps at
+    least one unit. An identity between layers of which one has shrunk becomes a learned edge, the matrix of zeros and
+    ones that picks its rows and columns.
     """
     network.check_weights(W)
     kept = {
@@ -101,7 +103,7 @@ def compact(network: Network, W: Weights, V: Tensor) -> tuple[Network, Weights, 
         BIAS: torch.zeros(1, dtype=torch.long, device=V.device),
     }
     for n in network.hidden:
-        units = living(network, W, n).nonzero().flatten()
+        units = living(network, W, n, kept).nonzero().flatten()
         kept[n] = units if len(units) else kept[BIAS]
     edges: dict[Pair, str | Edge] = {}
     smaller: Weights = {}
