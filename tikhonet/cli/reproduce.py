@@ -70,8 +70,8 @@ def reproduce(
     Writes a page with its figures and tables. Every finished trial is kept; the same command goes on where it
     was stopped.
     """
-    from tikhonet.paper import experiments
     from tikhonet.network.graph import Network
+    from tikhonet.paper import experiments
     from tikhonet.paper.report import write_report
 
     check_name(experiment, EXPERIMENTS, "EXPERIMENT")

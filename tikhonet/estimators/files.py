@@ -21,7 +21,7 @@ from tikhonet.model.scaling import Scaling
 from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.graph import Network
 from tikhonet.problem.sets import Everything, NonNegative
-from tikhonet.trainer.sparsity.measure import Kind
+from tikhonet.trainer.sparsity.zeros import Kind
 
 Path = str | os.PathLike[str]
 NAMES = ("BCDClassifier", "BCDRegressor", "BCDFeatures", "BCDHasher")

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tikhonet.descent.certificates import Certificate, Check, certify, check_sparsity
+from tikhonet.descent.certificates import Certificate, Check, certify
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import Epoch, History, Result, Status, Training
+from tikhonet.descent.result import History, Result, Status
 from tikhonet.descent.schedules import Power, Proximal
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.model.model import Model
@@ -25,9 +25,9 @@ from tikhonet.problem.sets import Everything
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.recipe import DEEP
 from tikhonet.trainer.run import Stochastic
-from tikhonet.trainer.sparsity.budget import counted
-from tikhonet.trainer.sparsity.measure import measure_sparsity
-from tikhonet.trainer.step import TrainingState
+from tikhonet.trainer.sparsity.zeros import check_sparsity, measure_sparsity
+from tikhonet.trainer.state import TrainingState
+from tikhonet.trainer.training import Epoch, Training
 
 Watch = Callable[[Any], bool | None]
 STEPS = 150
@@ -91,7 +91,7 @@ def cause_of_zeros(parameters: Parameters, model: Model) -> dict[str, Any]:
 
 def count_zeros(model: Model) -> dict[str, Any]:
     """The share of weights that are zero, and numbers by the name of the matrix."""
-    matrices = {f"W[{n},{m}]": model.W[n, m] for n, m in counted(model.network)}
+    matrices = {f"W[{n},{m}]": model.W[n, m] for n, m in model.network.penalised}
     nonzeros = {name: int(matrix.count_nonzero()) for name, matrix in matrices.items()}
     weights = {name: matrix.numel() for name, matrix in matrices.items()}
     return {"zeros": 1 - sum(nonzeros.values()) / sum(weights.values()), "nonzeros": nonzeros, "weights": weights}
@@ -221,10 +221,10 @@ def certify_training(training: Training) -> Certificate:
     undone = training.epochs[-1].rejected if training.epochs else 0
     remedy = "`tikhonet certify MODEL --data ...` measures it for a saved classifier or regressor"
     checks = (
-        Check("the weights are feasible", excess[worst] <= 0, figure),
+        Check("feasible", "the weights are feasible", excess[worst] <= 0, figure),
         *(check_sparsity(training.sparsity) if training.sparsity else ()),
-        Check("f falls at every step", None, f"mini-batch steps promise nothing; {undone} were undone"),
-        Check("the point is stationary", None, f"not measured; {remedy}"),
+        Check("descent", "f falls at every step", None, f"mini-batch steps promise nothing; {undone} were undone"),
+        Check("stationary", "the point is stationary", None, f"not measured; {remedy}"),
     )
     unknown = Stationarity(dict.fromkeys(("U", "V", "W"), math.nan))
     return Certificate(checks, unknown, None)

@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from tikhonet.descent.result import Epoch, Status, Training
+from tikhonet.descent.result import Status
 from tikhonet.network.graph import Layers, Network, Weights
 from tikhonet.network.initial import Initial, check_initial, initial_weights
 from tikhonet.paper.baselines.backprop import is_finite
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples, rows_of
-from tikhonet.problem.sets import Everything
+from tikhonet.trainer.training import Epoch, Training
 
 CHUNK_ROWS = 1024
 
@@ -114,7 +114,7 @@ class ADMM:
         if not problem.loss.quadratic:
             raise ValueError(f"loss must be the squared one for ADMM's closed forms, got {problem.loss}")
         sets = (problem.V_set, *map(problem.edge_set, problem.network.learned))
-        if held := next((known for known in sets if not isinstance(known, Everything)), None):
+        if held := next((known for known in sets if not known.everything), None):
             raise ValueError(f"V_set and W_set must be Everything() for ADMM, whose steps know no sets, got {held}")
         problem.check(Samples(X, targets))
         network = problem.network
@@ -163,14 +163,14 @@ class ADMM:
 
     def inverse(self, network: Network, W: Weights, V: Tensor, n: int) -> Tensor:
         """Of the second derivative of L in a_n, which is the same for all samples."""
-        H = self.alpha * torch.eye(network.widths[n], dtype=V.dtype, device=V.device)
+        unit = torch.eye(network.widths[n], dtype=V.dtype, device=V.device)
+        H = self.alpha * unit
         if n == network.depth:
             H += V.T @ V
         for k in network.targets(n):
-            if network.edges[k, n] == "identity":
-                H.diagonal().add_(self.beta)
-            else:
-                H += self.beta * W[k, n].T @ W[k, n]
+            H += network.edges[k, n].adjoint(
+                network.edges[k, n].apply(unit, W.get((k, n))), W.get((k, n)), alpha=self.beta
+            )
         return torch.cholesky_inverse(torch.linalg.cholesky(H))
 
     def update_activations(
@@ -186,10 +186,7 @@ class ADMM:
             for k in network.targets(n):
                 pull = sums.pop(k) if k in sums else network.pre_activation(k, split.A, W)
                 pull.neg_().add_(split.Z[k]).add_(split.P[k]).mul_(self.beta)
-                if network.edges[k, n] == "identity":
-                    slope += pull
-                else:
-                    slope.addmm_(pull, W[k, n])
+                network.edges[k, n].adjoint(pull, W.get((k, n)), out=slope)
             A.addmm_(slope, inverses[n])
             sums[n] = network.pre_activation(n, split.A, W)
             Z.copy_(update_pre_activation(sums[n] - P, A + Q, self.beta, self.alpha))

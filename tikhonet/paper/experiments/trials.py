@@ -14,15 +14,17 @@ from typing import Any
 
 from torch import Tensor
 
-from tikhonet.descent.certificates import Check, certify, check_feasible, check_sparsity, check_stationary
+from tikhonet.descent.certificates import Check, certify, check_feasible, check_stationary
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import Epoch, History, Status, Training
+from tikhonet.descent.result import History, Status
 from tikhonet.descent.start import initial_blocks
 from tikhonet.network.graph import Weights
 from tikhonet.paper.baselines import Backprop
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples
 from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.sparsity.zeros import check_sparsity
+from tikhonet.trainer.training import Epoch, Training
 
 Watch = Callable[[int], None]
 TOLERANCE = BlockDescent().tol
@@ -165,6 +167,7 @@ def certify_training(training: Training, X: Tensor, targets: Tensor, seed: int) 
             check_feasible(problem, blocks),
             *(check_sparsity(training.sparsity) if training.sparsity else ()),
             Check(
+                "descent",
                 "the training loss falls at every epoch",
                 worst <= 0 if rises else None,
                 f"{len(losses)} epochs, largest rise {max(worst, 0.0):.3g} of a mean loss of {losses[-1]:.3g}",
