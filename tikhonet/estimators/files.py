@@ -18,7 +18,7 @@ from tikhonet.model.model_file import model_from_tensors, model_tensors, network
 from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.activation import Activation
 from tikhonet.problem.sets import ConvexSet
-from tikhonet.trainer.sparsity.measure import Kind
+from tikhonet.trainer.sparsity.zeros import Kind
 
 Path = str | os.PathLike[str]
 NAMES = ("BCDClassifier", "BCDRegressor", "BCDFeatures", "BCDHasher")

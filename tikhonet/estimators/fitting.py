@@ -26,7 +26,7 @@ from tikhonet.model.scaling import Scaling
 from tikhonet.network.graph import Network
 from tikhonet.problem.objective import Problem
 from tikhonet.trainer.batches import Validation
-from tikhonet.trainer.sparsity.measure import measure_sparsity
+from tikhonet.trainer.sparsity.zeros import measure_sparsity
 from tikhonet.trainer.training import Epoch, best_epoch
 
 HOLD_OUT_FROM = 100

@@ -30,7 +30,8 @@ from tikhonet.problem.lifts import Lift
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.sets import ConvexSet, Everything
-from tikhonet.trainer.sparsity.budget import Budget, Over
+from tikhonet.trainer.sparsity.budget import Budget
+from tikhonet.trainer.sparsity.scopes import Scope
 
 
 class NameIn(StrOptions):
@@ -165,7 +166,7 @@ class Parameters(BaseEstimator):
         "constraint": [NameIn(lambda: ConvexSet.kinds), ConvexSet, None],
         "radius": [POSITIVE],
         "sparsity": [Interval(Real, 0, 1, closed="right"), None],
-        "sparsity_over": [StrOptions(set(get_args(Over)))],
+        "sparsity_over": [NameIn(lambda: Scope.kinds)],
         "max_iter": auto_or(COUNT),
         "tol": [SHARE],
         "batch_size": auto_or(COUNT),
@@ -225,7 +226,7 @@ class Parameters(BaseEstimator):
                 f'sparsity needs solver="stochastic", got {self.solver!r}; '
                 'with other solvers use constraint="l1" for zeros',
             )
-        return Budget(float(self.sparsity), self.sparsity_over)  # type: ignore[arg-type]
+        return Budget(float(self.sparsity), self.sparsity_over)
 
     def _dropout(self) -> tuple[float | None, float | None]:
         """The shares of inputs and last features to drop; None is what suits the network and the run."""

@@ -22,8 +22,8 @@ from tikhonet.problem.objective import Blocks, Problem, Stationarity
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.recipe import DEEP
 from tikhonet.trainer.run import Stochastic
-from tikhonet.trainer.sparsity.measure import check_sparsity
-from tikhonet.trainer.step import TrainingState
+from tikhonet.trainer.sparsity.zeros import check_sparsity
+from tikhonet.trainer.state import TrainingState
 from tikhonet.trainer.training import Epoch, Training
 
 Watch = Callable[[Any], bool | None]

@@ -23,7 +23,7 @@ from tikhonet.paper.baselines import Backprop
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples
 from tikhonet.trainer.run import Stochastic
-from tikhonet.trainer.sparsity.measure import check_sparsity
+from tikhonet.trainer.sparsity.zeros import check_sparsity
 from tikhonet.trainer.training import Epoch, Training
 
 Watch = Callable[[int], None]
