@@ -25,6 +25,7 @@ from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.graph import Network
 from tikhonet.problem.objective import Problem
+from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
 from tikhonet.trainer.training import Epoch, best_epoch
@@ -69,6 +70,7 @@ class Plan:
     target: Target
     scaling: Scaling
     seed: int
+    reduce: Reduce = keep
 
     @property
     def network(self) -> Network:
@@ -89,7 +91,7 @@ class Plan:
         solver = method.build(self.parameters, len(rows), self.network)
         solver = replace(solver, epochs=epochs) if epochs else solver
         judge = self.validation(held_out) if held_out else None
-        return Course(method, solver, self.problem, *self.tensors(rows), judge, self.seed, **start)
+        return Course(method, solver, self.problem, *self.tensors(rows), judge, self.seed, reduce=self.reduce, **start)
 
     def train(self, rows: Rows, held_out: Rows | None = None, *, epochs: int | None = None, **start: Any) -> Trained:
         """Train on these rows, with bar and callbacks; say so where the run stopped short."""
@@ -157,9 +159,18 @@ class Plan:
 
 
 def fit(
-    parameters: Parameters, rows: Rows, target: Target, *, validation: Rows | None = None, last: Fitted | None = None
+    parameters: Parameters,
+    rows: Rows,
+    target: Target,
+    *,
+    validation: Rows | None = None,
+    last: Fitted | None = None,
+    reduce: Reduce = keep,
 ) -> Fitted:
-    """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins."""
+    """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins.
+
+    `reduce` adds up the solver's sums over rows, where several machines have some each.
+    """
     inputs = rows.X.shape[1]
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
     seed = draw_seed(parameters)
@@ -175,8 +186,9 @@ def fit(
     training = rows.take(np.flatnonzero(~judge))
     held_out = rows.take(np.flatnonzero(judge)) if judge.any() else None
     network = parameters._network(inputs)
-    problem = build_problem(parameters, network, target.loss, float(training.weight.sum()))
-    plan = Plan(parameters, problem, target, scaling, seed)
+    total = float(reduce(torch.tensor(training.weight.sum(), dtype=torch.float64)))
+    problem = build_problem(parameters, network, target.loss, total)
+    plan = Plan(parameters, problem, target, scaling, seed, reduce)
     start = (warm.model.W, warm.model.V) if warm and warm.model.network == network else None
     trained = plan.train(training, held_out, start=start)
     strength, target = plan.judge(trained, rows, judge, final)

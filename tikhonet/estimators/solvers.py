@@ -19,6 +19,7 @@ from tikhonet.network.graph import Network, Weights
 from tikhonet.network.initial import deep_and_plain
 from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.problem.objective import Blocks, Problem, Stationarity
+from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.recipe import DEEP
 from tikhonet.trainer.run import Stochastic
@@ -77,6 +78,8 @@ class Course:
     start: tuple[Weights, Tensor] | None = None
     state: TrainingState | None = None
     watch: Watch | None = None
+    reduce: Reduce = keep
+    """Adds up sums over rows, where several machines have some each."""
 
     @property
     def iterations(self) -> int:
@@ -120,8 +123,8 @@ class FullBatch:
             if len(V) != targets.shape[1]:  # V of other targets is of no use, the network is
                 V = V.new_zeros(targets.shape[1], V.shape[1])
             blocks = Blocks(problem.network.forward(X, W), V, W)
-        options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "watch": course.watch}
-        return Trained.from_result(course.solver.run(problem, X, targets, start=blocks, **options))
+        options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
+        return Trained.from_result(course.solver.run(problem, X, targets, start=blocks, watch=course.watch, **options))
 
 
 class MiniBatch:
@@ -152,11 +155,13 @@ class MiniBatch:
     def run(self, course: Course) -> Trained:
         # Each run anneals its steps anew, however many there were before.
         state = course.state and replace(course.state, step=0, epochs=[], best=None)
-        options: dict[str, Any] = {"weight": course.weight, "validation": course.held_out, "seed": course.seed}
+        options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
         options |= {"dtype": course.X.dtype, "device": course.X.device, "watch": course.watch, "resume": state}
         start = course.start[0] if course.start else None
         return Trained.from_training(
-            course.solver.run(course.problem, course.X, course.targets, start=start, **options)
+            course.solver.run(
+                course.problem, course.X, course.targets, start=start, validation=course.held_out, **options
+            )
         )
 
 

@@ -135,8 +135,10 @@ class Codes(Target):
         """Train in rounds, with steps of the codes between them."""
         assert self.start is not None
         targets = self.start.targets(self.supervision.Y)
-        Y = torch.from_numpy(targets / np.sqrt(np.mean(np.square(targets).sum(1)))).to(course.X.device, torch.float64)
-        block = CodeBlock(course.targets, Y, course.weight, self.hold)
+        squares = torch.tensor([np.square(targets).sum(1).sum(), len(targets)], dtype=torch.float64)
+        total, rows = course.reduce(squares).tolist()
+        Y = torch.from_numpy(targets / np.sqrt(total / rows)).to(course.X.device, torch.float64)
+        block = CodeBlock(course.targets, Y, course.weight, self.hold, course.reduce)
         return train_codes(course, block, ROUNDS if self.learned else 1)
 
     def finished(self, trained: Trained) -> Self:

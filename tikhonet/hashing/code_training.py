@@ -145,7 +145,7 @@ def stochastic_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
 
         start = course.start[0] if course.start and not state else None
         options: dict[str, Any] = {"dtype": X.dtype, "device": X.device, "weight": course.weight}
-        options |= {"start": start, "resume": state, "seed": course.seed, "watch": stop}
+        options |= {"start": start, "resume": state, "seed": course.seed, "watch": stop, "reduce": course.reduce}
         training: Training = solver.run(course.problem, X, block.B.to(X), **options)
         return training
 
@@ -172,7 +172,7 @@ def outputs(solver: Stochastic, course: Course, block: CodeBlock, training: Trai
     W, V = training.blocks.W, training.blocks.V
     A = course.problem.network.features(course.X, W)
     if training.status is not Status.NONFINITE:
-        V = solver.refit_V(course.problem, V, [Batch(A, block.B.to(A), course.weight)])
+        V = solver.refit_V(course.problem, V, [Batch(A, block.B.to(A), course.weight)], reduce=course.reduce)
     return Blocks({}, V, W), A @ V.T
 
 
@@ -197,6 +197,7 @@ def full_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
             weight=course.weight,
             seed=course.seed,
             start=blocks,
+            reduce=course.reduce,
             watch=lambda now: course.watch and course.watch(joined(now)),
         )
         blocks = result.blocks
