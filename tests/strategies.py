@@ -75,9 +75,13 @@ def networks(
 
 @st.composite
 def problems(
-    draw: st.DrawFn, lifts: list[Lift] = LIFTS, losses: list[Loss] = LOSSES, sets: list[ConvexSet] = SETS
+    draw: st.DrawFn,
+    lifts: list[Lift] = LIFTS,
+    losses: list[Loss] = LOSSES,
+    sets: list[ConvexSet] = SETS,
+    activations: list[Activation] = ACTIVATIONS,
 ) -> Problem:
-    network = draw(networks())
+    network = draw(networks(activations=activations))
     gamma = tuple(draw(st.sampled_from([0.1, 0.5, 1.0, 2.0])) for _ in range(network.depth))
     return Problem(
         network,

@@ -3,6 +3,7 @@
 Every public name is imported when it is first asked for; `import tikhonet` alone loads nothing else.
 """
 
+# ruff: noqa: I001  (the names of a module stand in one line)
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

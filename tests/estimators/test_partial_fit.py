@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tests.estimators.samples import QUICK, blobs, line, rings
-from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor, stream as stream_module
+from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.estimators import stream as stream_module
 from tikhonet.estimators.rows import Rows, canonical, in_order
 from tikhonet.estimators.stream import Stream
 from tikhonet.hashing.hasher import BCDHasher

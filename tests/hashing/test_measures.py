@@ -2,19 +2,16 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import average_precision_score
 
 from tests.hashing import slow
-from tikhonet.hashing import (
-    codes as codes_module,
-    evaluate,
-    hamming,
-    measures as measures_module,
-    pack,
-    relevance as relevance_module,
-)
+from tikhonet.hashing import codes as codes_module
+from tikhonet.hashing import evaluate, hamming, pack
+from tikhonet.hashing import measures as measures_module
+from tikhonet.hashing import relevance as relevance_module
 from tikhonet.hashing.relevance import share_a_label
 
 

@@ -5,7 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tests.model.export.models import (
@@ -20,7 +21,8 @@ from tests.model.export.models import (
 )
 from tests.strategies import networks, seeds
 from tikhonet import Network
-from tikhonet.model import native_kernel as native, predictor
+from tikhonet.model import native_kernel as native
+from tikhonet.model import predictor
 from tikhonet.model.predictor import Predictor
 
 KERNELS = ["dense", "csr", pytest.param("native", marks=pytest.mark.skipif(not shutil.which("cc"), reason="needs cc"))]

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.strategies import networks, normal, seeds
 from tikhonet import BIAS, Network
@@ -46,7 +47,9 @@ def test_the_numbering_of_the_layers_does_not_matter(network, random, seed):
     random.shuffle(inner)
     name = {BIAS: BIAS, 0: 0, network.depth: network.depth} | dict(zip(range(1, network.depth), inner, strict=True))
     widths = [network.widths[next(old for old in name if name[old] == new)] for new in range(network.depth + 1)]
-    renamed = Network(widths, {(name[n], name[m]): kind for (n, m), kind in network.edges.items()})
+    renamed = Network(
+        widths, {(name[n], name[m]): kind for (n, m), kind in network.edges.items()}, activation=network.activation
+    )
     X, W = normal(3, network.widths[0], seed=seed), weights(network, seed)
     U = network.forward(X, W)
     U_renamed = renamed.forward(X, {(name[n], name[m]): matrix for (n, m), matrix in W.items()})

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests import oracles
 from tests.strategies import LIFTS, make_blocks, make_samples, networks, normal, problems, seeds
@@ -51,7 +52,7 @@ def test_equation_1_multi_input_relu(network, seed):
 @given(data=st.data(), seed=seeds)
 def test_equation_2_is_equation_4_at_the_forward_pass_for_the_tight_lift_only(lift, data, seed):
     # Paper: Eq. 4 relaxes Eq. 2, "unrolling" each ReLU by Eq. 3.
-    # Here: at the forward pass itself Eq. 4 exceeds Eq. 2 by gamma/2 |max(0, -z)|^2, because |u - z|^2 charges
+    # Here: at the forward pass itself Eq. 4 exceeds Eq. 2 by gamma/2 |z - sigma(z)|^2, because |u - z|^2 charges
     # every negative pre-activation; with the Fenchel lift instead the two are equal.
     problem = replace(data.draw(problems(lifts=[lift])), ridge_V=0.0, ridge_W=0.0)
     samples = make_samples(problem, seed)
@@ -64,7 +65,7 @@ def test_equation_2_is_equation_4_at_the_forward_pass_for_the_tight_lift_only(li
     if lift == Tikhonov():
         for n in problem.network.hidden:
             Z = oracles.pre_activation(problem, n, {m: u.numpy() for m, u in blocks.U.items()}, W_arrays(W))
-            charge += problem.gamma_of(n) / 2 * np.square(np.minimum(0, Z)).sum()
+            charge += problem.gamma_of(n) / 2 * np.square(Z - blocks.U[n].numpy()).sum()
     assert problem.objective(blocks, samples).total == pytest.approx(conventional + charge)
 
 

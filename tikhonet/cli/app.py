@@ -13,15 +13,17 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from tikhonet import __version__, cli
+from tikhonet import __version__
 from tikhonet.cli.mistakes import DEBUG, Failure, explain, one_line_warnings, print_traceback, tell
+
+PACKAGE = __name__.rpartition(".")[0]
 
 
 def find_commands() -> dict[str, str]:
     """The name and the first line of help of every command, read from the source: nothing is imported for it."""
     found = {}
-    for file in iter_modules(cli.__path__):
-        spec = find_spec(f"{cli.__name__}.{file.name}")
+    for file in iter_modules(sys.modules[PACKAGE].__path__):
+        spec = find_spec(f"{PACKAGE}.{file.name}")
         source: str = spec.loader.get_source(spec.name)  # type: ignore[union-attr]
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef) and node.name == file.name:
@@ -31,7 +33,7 @@ def find_commands() -> dict[str, str]:
 
 def load_command(name: str) -> Any:
     """The command of a file, whose EXAMPLE ends its help."""
-    module = import_module(f"{cli.__name__}.{name}")
+    module = import_module(f"{PACKAGE}.{name}")
     single = typer.Typer(rich_markup_mode=None, add_completion=False)
     single.command(name, epilog=f"Example:\n\n{module.EXAMPLE}")(getattr(module, name))
     return typer.main.get_command(single)
