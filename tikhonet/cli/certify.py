@@ -86,7 +86,7 @@ def certify(
 
 
 def check_finite(saved: SavedModel) -> Check:
-    matrices = {**saved.estimator._model.W, "V": saved.estimator._model.V}
+    matrices = {**saved.estimator.model_.W, "V": saved.estimator.model_.V}
     broken = [str(name) for name, matrix in matrices.items() if not bool(matrix.isfinite().all())]
     count = sum(matrix.numel() for matrix in matrices.values())
     figure = f"NaN or infinity in {', '.join(broken)}" if broken else f"{count:,} numbers"
@@ -101,7 +101,7 @@ def check_feasible(saved: SavedModel) -> Check:
     set_ = saved.estimator._constraint()
     if set_ is None:
         return Check("feasible", claim, True, "no constraint: every matrix is allowed")
-    excess = {f"W[{n},{m}]": set_.violation(W) for (n, m), W in saved.estimator._model.W.items() if m != BIAS}
+    excess = {f"W[{n},{m}]": set_.violation(W) for (n, m), W in saved.estimator.model_.W.items() if m != BIAS}
     worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
     return Check(
         "feasible", claim, excess[worst] <= 0, f"{set_}; worst: {worst}, exceeds it by {max(excess[worst], 0.0):.3g}"
@@ -142,10 +142,10 @@ def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> t
 
     U are the features of the network's own forward pass.
     """
-    from tikhonet.estimators.training import build_problem
+    from tikhonet.estimators.parameters import build_problem
 
-    model = estimator._model
-    problem = build_problem(estimator, model.network, float(len(X)))
+    model = estimator.model_
+    problem = build_problem(estimator, model.network, estimator._loss(), float(len(X)))
     scaled = torch.from_numpy(model.scaling(X.astype(float), estimator.dtype))
     targets = encoded(estimator, y).to(scaled)
     seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
@@ -161,8 +161,7 @@ def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> t
 def encoded(estimator: Any, y: NDArray[Any]) -> torch.Tensor:
     """The targets that the loss was trained on."""
     try:
-        Y = estimator._codes(y) if hasattr(estimator, "classes_") else y.reshape(len(y), -1).astype(float)
-        targets: torch.Tensor = estimator._encode(Y)
+        targets: torch.Tensor = estimator.encode(y)
     except ValueError as error:
         raise Failure(f"the labels do not fit the model: {error}; name another --label or --data") from None
     return targets

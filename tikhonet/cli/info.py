@@ -62,7 +62,7 @@ def show_installation(as_json: bool) -> None:
 def show_model(path: Path, as_json: bool) -> None:
     saved = open_model(path)
     estimator: Any = saved.estimator
-    learned, head = estimator._model, estimator._model.head
+    learned, head = estimator.model_, estimator.model_.head
     nonzero = {f"{n},{'bias' if m == BIAS else m}": float((W != 0).double().mean()) for (n, m), W in learned.W.items()}
     weights = sum(matrix.numel() for matrix in learned.W.values())
     parameters = saved.header["parameters"]

@@ -218,7 +218,7 @@ class SavedModel:
 
         A row has one class, or as many numbers as the model learned.
         """
-        y = source.labels(table, 1 if self.task == "classification" else len(self.estimator._model.head.coef))
+        y = source.labels(table, 1 if self.task == "classification" else len(self.estimator.model_.head.coef))
         return y.astype(str) if self.text_classes else source.numbers(y)
 
     def columns(self, table: Table, source: Source) -> NDArray[Any]:

@@ -71,7 +71,7 @@ class Training:
         self.shown, self.total, self.done = shown, total, 0
 
     def __call__(self, record: Any) -> None:
-        from tikhonet.estimators.watching import describe
+        from tikhonet.estimators.callbacks import describe
 
         self.done, text = describe(record)
         if self.done < self.total:
@@ -82,21 +82,12 @@ class Training:
 
 @contextmanager
 def training_bar(estimator: Any, rows: int) -> Iterator[Training]:
-    total = iterations(estimator, rows)
+    from tikhonet.estimators.fitting import most_iterations
+
+    estimator._validate_params()
+    total = most_iterations(estimator, rows)
     with bar("training", total) as shown:
         yield Training(shown, total)
-
-
-def iterations(estimator: Any, rows: int) -> int:
-    """How many epochs or iterations an estimator may do on so many rows."""
-    from tikhonet.descent.full import BlockDescent
-    from tikhonet.estimators.training import HOLD_OUT_FROM, build_solver
-
-    held = rows >= HOLD_OUT_FROM if estimator.early_stopping == "auto" else estimator.early_stopping
-    kept = rows - round(estimator.validation_fraction * rows) if held else rows
-    estimator._validate_params()
-    solver = build_solver(estimator, max(1, kept))
-    return solver.max_iter if isinstance(solver, BlockDescent) else solver.epochs
 
 
 class Stop:

@@ -40,7 +40,7 @@ def draw_network(network: Network, ax: Axes | None = None) -> Axes:
                 "shrinkB": 22,
             },
         )
-        label = f"W[{n},{m}]" if learned else edge.name
+        label = f"W[{n},{m}]" if learned else edge.name[:2]
         # arc3 puts its control point rad * length from the chord, and the curve reaches half of that
         # (in units of the screen: hence the equal aspect below). The label sits on its own arrow.
         height = 0 if span == 1 else 0.19 * span

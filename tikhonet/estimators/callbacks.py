@@ -1,16 +1,22 @@
-"""What looks on while a solver runs: the progress bar, the user's callbacks, Ctrl-C between two epochs."""
+"""Onlookers of a run: the progress bar, the user's callbacks, Ctrl-C; the drawing of its history; its warnings."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+import numpy as np
 
 from tikhonet.descent.result import History
 from tikhonet.trainer.training import Epoch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LIBRARIES = ("tikhonet", "sklearn", "joblib")
 
 
 class Watcher:
@@ -35,9 +41,12 @@ class Watcher:
 
 @contextmanager
 def watching(callbacks: Any, verbose: bool, total: int) -> Iterator[Watcher]:
+    """A watcher with these callbacks, and a progress bar of so many epochs where it is asked for."""
     if not verbose:
         yield Watcher(callbacks)
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:
         task = progress.add_task("training", total=total)
@@ -59,3 +68,33 @@ def describe(record: Epoch | History) -> tuple[int, str]:
     elif record.validation_loss != record.loss:
         text += f"  validation loss {record.validation_loss:.4g}"
     return record.number, text
+
+
+def plot_history(history: History | list[Epoch], ax: Axes | None = None) -> Axes:
+    """Draw the objective by iteration, or the loss by epoch with the held-out loss and error where there are any."""
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1]
+    if isinstance(history, History):
+        ax.plot(history.objective, label="objective (Eq. 4)")
+        ax.set(xlabel="iteration", ylabel="objective", yscale="log")
+    else:
+        names = ("number", "loss", "validation_loss", "validation_error")
+        epochs, loss, held_out, error = (np.array([getattr(epoch, name) for epoch in history]) for name in names)
+        ax.plot(epochs, loss, label="training loss")
+        if (held_out != loss).any():
+            ax.plot(epochs, held_out, label="validation loss")
+        if np.isfinite(error).any():
+            ax.plot(epochs, error, "--", label="validation error")
+        ax.set(xlabel="epoch", ylabel="loss", yscale="log")
+    ax.legend()
+    return ax
+
+
+def users_level() -> int:
+    """The `stacklevel` for a warning by the caller to point at the user's line, outside of these libraries."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in LIBRARIES:
+        frame, level = frame.f_back, level + 1
+    return level
