@@ -31,13 +31,12 @@ class Failure(typer.TyperException):
 
 def explain(error: Exception, options: Mapping[str, str] = MappingProxyType({})) -> typer.TyperException:
     """Any error as a message for the user; `options` are those of the command by the names of their parameters."""
-    known = {**options, **LABELS}
     match error:
         case typer.TyperException():
             return error
-        case ArgumentError() if error.argument in known:
+        case ArgumentError() if shown := {**options, **LABELS}.get(error.argument):
             name = rf"\b{re.escape(error.argument)}\b"
-            return Failure(re.sub(name, known[error.argument], str(error), count=1), exit_code=2)
+            return Failure(re.sub(name, shown, str(error), count=1), exit_code=1 if error.argument in LABELS else 2)
         case MemoryError():
             return Failure("the memory of this machine is used up; use fewer rows or smaller --hidden layers")
         case OSError():

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from tikhonet.estimators.callbacks import users_level
 from tikhonet.estimators.rows import Floats, Rows
-from tikhonet.estimators.targets import Target, takes_numbers
 from tikhonet.estimators.solvers import Course, Trained
+from tikhonet.estimators.targets import Target, takes_numbers
 from tikhonet.hashing.code_training import ROUNDS, CodeBlock, train_codes
 from tikhonet.hashing.codes import pack
 from tikhonet.hashing.codewords import codewords
