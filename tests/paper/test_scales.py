@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tikhonet.paper.report.scales import Scale, short, spread
+from tikhonet.paper.scales import Scale, short, spread
 
 values = st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=20)
 

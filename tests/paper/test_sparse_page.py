@@ -6,18 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.paper.experiments.tiny import TINY_SPARSE, few_digits
-from tikhonet.paper.experiments import load_records, sparse
-from tikhonet.paper.report import write_report
-from tikhonet.paper.report.frontier import against, cost, emergent, exact, faster, frontier
-from tikhonet.paper.report.frontier_drawing import draw_frontier
-from tikhonet.paper.report.summary import Summary
+from tests.paper.tiny import SPARSE, TINY_SPARSE, few_digits
+from tikhonet.paper.experiment import load_records
+from tikhonet.paper.page import write_report
+from tikhonet.paper.runner import run
+from tikhonet.paper.sparse_findings import against, cost, emergent, exact, faster, frontier
 
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory):
     folder = tmp_path_factory.mktemp("frontier")
-    sparse.run(few_digits(), TINY_SPARSE, folder, trials=(0, 1))
+    run(SPARSE, few_digits(), TINY_SPARSE, folder, trials=(0, 1))
     return folder
 
 
@@ -28,7 +27,7 @@ def report(output):
 
 @pytest.fixture(scope="module")
 def summary(output):
-    return Summary.of(load_records(output / "records"))
+    return SPARSE.compare(load_records(output))
 
 
 def changed(summary, **values):
@@ -39,7 +38,7 @@ def changed(summary, **values):
         for row in summary.rows.values()
         for record in row.records
     ]
-    return Summary.of(records)
+    return SPARSE.compare(records)
 
 
 def test_the_page_shows_every_part_and_needs_no_network(report):
@@ -54,30 +53,32 @@ def test_the_figure_comes_as_png_and_pdf_and_all_tables_as_csv(report):
     assert [path.name for path in report.figures] == ["figure_frontier.png", "figure_frontier.pdf"]
     assert all(path.stat().st_size > 1000 for path in report.figures)
     names = {path.stem for path in report.tables}
-    assert names == {"frontier", "claims", "summary", "trials", "certificates", "settings"}
+    assert names == {"frontier", "claims", "summary", "trials", "curves", "certificates", "settings"}
 
 
 def test_the_table_holds_the_points_of_the_figure(report, summary):
     path = next(path for path in report.tables if path.stem == "frontier")
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    drawn = [(curve, row) for curve in frontier(summary).curves for row in curve.rows]
-    assert len(rows) == len(drawn) == 3 + 1 + 3 + 3
-    for line, (curve, row) in zip(rows, drawn, strict=True):
-        assert line["way"] == curve.label
-        assert float(line["nonzero %"]) == pytest.approx(row.density, rel=1e-5)
-        assert float(line["test error %"]) == pytest.approx(row.error, rel=1e-5)
+    lines = frontier(summary).lines
+    drawn = [(line.label, point) for line in lines for point in line.points]
+    assert len(rows) == len(drawn) == 3 + 1 + 3 + 3 + 1
+    for row, (label, point) in zip(rows, drawn, strict=True):
+        assert row["line"] == label
+        assert float(row["exactly nonzero weights of the three W, %"]) == pytest.approx(point.x, rel=1e-5)
+        assert float(row["test error, %"]) == pytest.approx(point.y, rel=1e-5)
 
 
 def test_the_curves_run_from_dense_to_sparse_and_the_papers_point_is_beside_them(summary):
-    figure = frontier(summary)
-    assert figure.curves[0].label == "Budget (ours)"
-    for curve in figure.curves:
-        densities = [row.density for row in curve.rows]
+    *curves, paper = frontier(summary).lines
+    assert curves[0].label == "Budget (ours)"
+    for curve in curves:
+        densities = [point.x for point in curve.points]
         assert densities == sorted(densities, reverse=True)
-    assert figure.paper == (2.42, summary.rows["dense"].error + 1.34)
-    drawing = draw_frontier(figure)
-    assert "the paper&#x27;s BCD-S" in drawing.svg
+    (point,) = paper.points
+    assert (point.x, point.y) == (2.42, summary.rows["dense"].score + 1.34)
+    drawing = frontier(summary).draw()
+    assert "the paper&#x27;s BCD-S" in drawing.svg()
     assert sum(map(len, drawing.marks)) == 11
 
 
@@ -108,7 +109,7 @@ def test_other_verdicts_follow_their_figures(summary):
 
 
 def test_a_report_of_some_methods_says_what_was_not_run(summary):
-    only = Summary.of(list(summary.rows["dense"].records))
+    only = SPARSE.compare(list(summary.rows["dense"].records))
     assert against(only).holds is None
     assert emergent(only).text == "The ball was not run."
     assert exact(only).holds is None

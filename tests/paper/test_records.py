@@ -8,38 +8,40 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.paper.experiments.tiny import TINY, few_digits
-from tikhonet.paper.experiments import Images, RecordError, load_pictures, load_records, run
-from tikhonet.paper.experiments.records import write_whole
+from tests.paper.tiny import MNIST, TINY, few_digits
+from tikhonet.paper.experiment import load_records
+from tikhonet.paper.labelled_images import Images
+from tikhonet.paper.records import FILE, RecordError, append_record, pack_pictures, unpack_picture, write_whole
+from tikhonet.paper.runner import run
 
 
 @pytest.fixture
 def folder(tmp_path):
-    run(few_digits(), TINY, tmp_path, solvers=["pixels"], trials=(0,))
-    return tmp_path / "records"
+    run(MNIST, few_digits(), TINY, tmp_path, solvers=["pixels"], trials=(0,))
+    return tmp_path
 
 
 def test_a_record_survives_its_file(folder):
     (record,) = load_records(folder)
     again = json.loads(record.to_json())
-    assert again == json.loads((folder / "pixels-0.json").read_text())
+    assert again == json.loads((folder / FILE).read_text())
 
 
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda content: content | {"version": 99}, "record of version 1"),
+        (lambda content: content | {"version": 99}, "record of version 2"),
         (lambda content: content | {"guess": 1}, "differs in guess"),
         (lambda content: {k: v for k, v in content.items() if k != "error"}, "differs in error"),
         (lambda content: content | {"seconds": "fast"}, "seconds as float, got str"),
         (lambda content: content | {"trial": True}, "trial as int, got bool"),
-        (lambda content: [content], "record of version 1"),
+        (lambda content: [content], "record of version 2"),
     ],
 )
 def test_a_record_of_another_form_is_refused_by_name(folder, damage, words):
-    path = folder / "pixels-0.json"
-    path.write_text(json.dumps(damage(json.loads(path.read_text()))))
-    with pytest.raises(RecordError, match=rf"pixels-0\.json .*{words}"):
+    path = folder / FILE
+    path.write_text(json.dumps(damage(json.loads(path.read_text()))) + "\n")
+    with pytest.raises(RecordError, match=rf"records\.jsonl, line 1 .*{words}"):
         load_records(folder)
 
 
@@ -52,21 +54,38 @@ def test_a_record_of_another_form_is_refused_by_name(folder, damage, words):
     ],
 )
 def test_a_folder_of_other_trials_is_refused_before_any_is_done(folder, monkeypatch, images, size, words):
-    monkeypatch.setattr("tikhonet.paper.experiments.runner.do_trial", None)
+    monkeypatch.setattr("tikhonet.paper.runner.do_trial", None)
     with pytest.raises(RecordError, match=rf"{words}.*; choose another folder \(--output\)"):
-        run(images, size, folder.parent, solvers=["untrained"], trials=(1,))
+        run(MNIST, images, size, folder, solvers=["untrained"], trials=(1,))
 
 
 def test_an_empty_folder_is_named(tmp_path):
-    with pytest.raises(RecordError, match="holds none; run the experiment first"):
+    with pytest.raises(RecordError, match="there are none; run the experiment first"):
         load_records(tmp_path)
 
 
-def test_damaged_pictures_are_refused_by_name(folder):
+def test_damaged_or_missing_pictures_are_refused_by_name(folder):
     (record,) = load_records(folder)
-    (folder / "pixels-0.npz").write_bytes(b"PK nonsense")
-    with pytest.raises(RecordError, match=r"pixels-0\.npz .*delete pixels-0\.json"):
-        load_pictures(folder, record)
+    for pictures in ({}, {"confusion": "nonsense"}):
+        with pytest.raises(RecordError, match="the record pixels-0 must hold the picture confusion"):
+            replace(record, pictures=pictures).picture("confusion")
+
+
+def test_pictures_survive_their_text():
+    for array in (np.arange(12, dtype=np.uint8).reshape(3, 4), np.float16([0.5, -1.0]), np.zeros((0, 2))):
+        again = unpack_picture(pack_pictures({"one": array})["one"])
+        np.testing.assert_array_equal(again, array)
+        assert again.dtype == array.dtype
+
+
+def test_a_line_is_appended_to_what_is_there_and_what_was_cut_off_is_removed(folder):
+    (record,) = load_records(folder)
+    whole = (folder / FILE).read_bytes()
+    append_record(folder, replace(record, trial=1))
+    assert (folder / FILE).read_bytes().startswith(whole)
+    (folder / FILE).write_bytes(whole + b'{"version": 2, "exper')
+    append_record(folder, replace(record, trial=2))
+    assert [found.trial for found in load_records(folder)] == [0, 2]
 
 
 def test_a_full_disk_is_named_and_leaves_the_old_file(tmp_path, monkeypatch):

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tests.paper.experiments.tiny import TINY, TINY_HASHING, few_digits, small_database
-from tikhonet.paper.experiments import hashing, run
-from tikhonet.paper.report import write_report
+from tests.paper.tiny import HASHING, MNIST, TINY, TINY_HASHING, few_digits, small_database
+from tikhonet.paper.page import write_report
+from tikhonet.paper.runner import run
 
 
 @pytest.fixture(scope="session")
 def output(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    run(few_digits(), TINY, folder, trials=(0, 1))
+    run(MNIST, few_digits(), TINY, folder, trials=(0, 1))
     return folder
 
 
@@ -22,7 +22,7 @@ def report(output):
 @pytest.fixture(scope="session")
 def hashing_output(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hashing")
-    hashing.run(small_database(), TINY_HASHING, folder, trials=(0, 1))
+    run(HASHING, small_database(), TINY_HASHING, folder, trials=(0, 1))
     return folder
 
 

@@ -3,10 +3,16 @@
 from dataclasses import replace
 
 from tikhonet.data import load
-from tikhonet.paper.experiments import Images, Size, digits, hashing, sparse
-from tikhonet.paper.experiments.databases import read_database
+from tikhonet.paper.experiment import find_experiment
+from tikhonet.paper.hash_databases import read_database
+from tikhonet.paper.hashing_experiment import HashSize
+from tikhonet.paper.labelled_images import Images, read_images
+from tikhonet.paper.mnist_experiment import MnistSize
+from tikhonet.paper.sparse_experiment import SparseSize
 
-TINY = Size(
+MNIST, SPARSE, HASHING = map(find_experiment, ("mnist", "sparse", "hashing"))
+
+TINY = MnistSize(
     "tiny",
     rows=80,
     iterations={"alg1": 4, "alg1-s": 4, "proximal": 4, "proximal-s": 4},
@@ -16,7 +22,7 @@ TINY = Size(
     threads=1,
 )
 
-TINY_SPARSE = sparse.Size(
+TINY_SPARSE = SparseSize(
     "tiny",
     shares=(10.0, 2.42),
     radii=(1.0,),
@@ -31,12 +37,12 @@ TINY_SPARSE = sparse.Size(
 
 
 def few_digits(train=150, test=60):
-    data = digits()
+    data = read_images("digits")
     parts = data.X_train[:train], data.y_train[:train], data.X_test[:test], data.y_test[:test]
     return Images(*parts, "digits", data.shape, data.labels)
 
 
-TINY_HASHING = hashing.Size(
+TINY_HASHING = HashSize(
     "tiny",
     bits=(8, 16),
     hasher={"max_iter": 12, "batch_size": 50, "dropout": 0.0},

@@ -1,17 +1,25 @@
 """Verdicts follow from the records: change a figure, and the verdict changes."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
-from tikhonet.paper.experiments import load_records
-from tikhonet.paper.report.claims import claims
-from tikhonet.paper.report.summary import Summary
+from tests.paper.tiny import MNIST
+from tikhonet.paper.comparison import Finding
+from tikhonet.paper.experiment import load_records
+
+
+class Judged(NamedTuple):
+    """The two sides of a claim."""
+
+    literal: Finding
+    library: Finding
 
 
 @pytest.fixture(scope="module")
 def records(output):
-    return load_records(output / "records")
+    return load_records(output)
 
 
 def judged(records, words, **changes):
@@ -20,13 +28,13 @@ def judged(records, words, **changes):
     def changed(record):
         return replace(record, **changes[record.method]) if record.method in changes else record
 
-    found = claims(Summary.of([changed(record) for record in records]))
-    return next(claim for claim in found if words in claim.paper)
+    found = MNIST.findings(MNIST.compare([changed(record) for record in records]))
+    return Judged(*next(claim.findings for claim in found if words in claim.words))
 
 
-def with_check(records, method, word, holds):
+def with_check(records, method, key, holds):
     record = next(record for record in records if record.method == method)
-    return [check | {"holds": holds} if word in check["claim"] else check for check in record.checks]
+    return [check | {"holds": holds} if check["key"] == key else check for check in record.checks]
 
 
 def test_lowest_error_is_judged_against_the_best_sgd_solver(records):
@@ -71,6 +79,6 @@ def test_a_schedule_that_has_run_out_short_of_a_stationary_point_fails_the_theor
 
 
 def test_a_rise_of_f_fails_the_claim_of_descent(records):
-    risen = {"alg1": {"checks": with_check(records, "alg1", "f falls", False)}}
+    risen = {"alg1": {"checks": with_check(records, "alg1", "descent", False)}}
     assert judged(records, "monotonically").literal.holds is True
     assert judged(records, "monotonically", **risen).literal.holds is False

@@ -2,15 +2,14 @@
 
 import csv
 import re
-import shutil
 from dataclasses import replace
 
 import pytest
 
-from tikhonet.paper.experiments import RecordError, load_pictures, load_records
-from tikhonet.paper.experiments.records import HashingRecord
-from tikhonet.paper.report import write_report
-from tikhonet.paper.report.hashing import Hashing, findings
+from tests.paper.tiny import HASHING
+from tikhonet.paper.experiment import load_records
+from tikhonet.paper.page import write_report
+from tikhonet.paper.records import RecordError, append_record
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +19,7 @@ def html(hashing_report):
 
 @pytest.fixture(scope="module")
 def records(hashing_output):
-    return load_records(hashing_output / "records", HashingRecord)
+    return load_records(hashing_output)
 
 
 def with_score(record, value, seconds=None):
@@ -37,8 +36,8 @@ def judged(records, words, seconds=None, **scores):
         way = record.way
         return with_score(record, scores[way], seconds.get(way)) if way in scores else record
 
-    found = findings(Hashing.of([changed(record) for record in records]))
-    return next(finding for _, claim, finding in found if words in claim)
+    found = HASHING.findings(HASHING.compare([changed(record) for record in records]))
+    return next(claim.findings[0] for claim in found if words in claim.words)
 
 
 def test_the_page_shows_every_part_and_needs_no_network(html):
@@ -65,9 +64,8 @@ def test_equal_records_give_an_equal_page(hashing_output, hashing_report, html):
 def test_wrong_neighbours_are_marked_by_text_and_right_ones_are_not(hashing_output, html):
     wrong = 0
     for name in ("bcd-16-0", "admm-16-0"):
-        record = next(r for r in load_records(hashing_output / "records", HashingRecord) if r.name == name)
-        drawn = load_pictures(hashing_output / "records", record)
-        wrong += int((drawn["found_labels"] != drawn["query_labels"][:, None]).sum())
+        record = next(r for r in load_records(hashing_output) if r.name == name)
+        wrong += int((record.picture("found_labels") != record.picture("query_labels")[:, None]).sum())
     assert html.count("✗ wrong") == html.count('<figure class="wrong">') == wrong > 0
 
 
@@ -90,17 +88,17 @@ def test_the_claims_against_admm_follow_the_figures(records):
 
 def test_nine_times_faster_counts_only_at_no_lower_precision(records):
     quick, slow = {"bcd": 1.0, "admm": 9.5}, {"bcd": 1.0, "admm": 8.5}
-    assert judged(records, "ADMM takes 9", quick, bcd=0.9, brief=0.5, admm=0.9).holds is True
-    assert judged(records, "ADMM takes 9", slow, bcd=0.9, brief=0.5, admm=0.9).holds is False
-    assert judged(records, "ADMM takes 9", quick, bcd=0.5, brief=0.5, admm=0.9).holds is False
+    assert judged(records, "ADMM takes 9", quick, bcd=0.9, fewer=0.5, admm=0.9).holds is True
+    assert judged(records, "ADMM takes 9", slow, bcd=0.9, fewer=0.5, admm=0.9).holds is False
+    assert judged(records, "ADMM takes 9", quick, bcd=0.5, fewer=0.5, admm=0.9).holds is False
 
 
 def test_times_are_those_of_the_fewest_passes_that_are_as_good(records):
-    seconds = {"brief": 1.0, "bcd": 5.0, "admm": 9.5}
-    found = judged(records, "ADMM takes 9", seconds, bcd=0.95, brief=0.9, admm=0.9)
+    seconds = {"fewer": 1.0, "bcd": 5.0, "admm": 9.5}
+    found = judged(records, "ADMM takes 9", seconds, bcd=0.95, fewer=0.9, admm=0.9)
     assert found.holds is True
     assert found.text.startswith("BCD, fewer passes: 1 s against 9.5 s")
-    found = judged(records, "ADMM takes 9", seconds, bcd=0.95, brief=0.5, admm=0.9)
+    found = judged(records, "ADMM takes 9", seconds, bcd=0.95, fewer=0.5, admm=0.9)
     assert found.holds is False
     assert found.text.startswith("BCD, learned codes: 5 s against 9.5 s, a ratio of 1.9")
 
@@ -108,14 +106,14 @@ def test_times_are_those_of_the_fewest_passes_that_are_as_good(records):
 def test_a_trial_on_a_shared_core_does_not_count_for_times(records):
     quick = [record for record in records if record.way in ("bcd", "admm")]
     slow = [replace(record, trial=record.trial + 1, seconds=100 * record.seconds) for record in quick]
-    alone, both = (Hashing.of(part) for part in (quick, quick + slow))
+    alone, both = (HASHING.compare(part) for part in (quick, quick + slow))
     for way in alone.rows:
         for bits in alone.lengths:
-            assert both.rows[way].seconds(bits) == alone.rows[way].seconds(bits)
+            assert both.rows[way].seconds_at(bits) == alone.rows[way].seconds_at(bits)
 
 
 def test_one_method_that_is_better_anywhere_fails_above_all_and_is_named(records):
-    ways = {record.way for record in records} - {"bcd", "brief", "words"}
+    ways = {record.way for record in records} - {"bcd", "fewer", "words"}
     assert judged(records, "every other method", bcd=0.99, **dict.fromkeys(ways, 0.5)).holds is True
     finding = judged(records, "every other method", bcd=0.99, **dict.fromkeys(ways, 0.5) | {"sdh": 0.995})
     assert finding.holds is False
@@ -123,7 +121,7 @@ def test_one_method_that_is_better_anywhere_fails_above_all_and_is_named(records
 
 
 def test_the_goal_of_mnist_is_asked_of_mnist_only(records):
-    assert not any("MNIST" in claim for _, claim, _ in findings(Hashing.of(records)))
+    assert not any("MNIST" in claim.words for claim in HASHING.findings(HASHING.compare(records)))
     mnist = [replace(r, data=r.data | {"name": "mnist"}, bits=48 if r.bits == 16 else 8) for r in records]
     assert judged(mnist, "on MNIST", bcd=0.976).holds is True
     assert judged(mnist, "on MNIST", bcd=0.974).holds is False
@@ -136,25 +134,25 @@ def test_what_was_not_run_or_diverged_cannot_be_told(records):
     assert judged(lost, "ADMM takes 9").holds is None
 
 
-def test_a_diverged_method_is_shown_as_such(hashing_output, records, tmp_path):
-    shutil.copytree(hashing_output / "records", tmp_path / "records")
+def written(records, folder):
+    """The page of these records, in a folder of their own."""
     for record in records:
-        if record.way == "adam":
-            path = tmp_path / "records" / f"{record.name}.json"
-            path.write_text(replace(record, retrieval={}, codes={}).to_json())
-    assert write_report(tmp_path).page.read_text().count('<td class="n">diverged</td>') == 2
+        append_record(folder, record)
+    return write_report(folder).page.read_text()
 
 
-def test_records_of_two_databases_are_refused(hashing_output, tmp_path):
-    shutil.copytree(hashing_output / "records", tmp_path / "records")
-    path = tmp_path / "records" / "itq-8-0.json"
-    path.write_text(re.sub(r'"sha256": "\w+"', '"sha256": "other"', path.read_text()))
+def test_a_diverged_method_is_shown_as_such(records, tmp_path):
+    lost = [replace(record, retrieval={}, codes={}) if record.way == "adam" else record for record in records]
+    assert written(lost, tmp_path).count('<td class="n">diverged</td>') == 2
+
+
+def test_records_of_two_databases_are_refused(records, tmp_path):
+    first, *others = records
     with pytest.raises(RecordError, match="records of one report must share their data"):
-        write_report(tmp_path)
+        written([replace(first, data=first.data | {"sha256": "other"}), *others], tmp_path)
 
 
-def test_the_table_says_how_many_trials_its_means_have(html, hashing_output, tmp_path):
+def test_the_table_says_how_many_trials_its_means_have(html, records, tmp_path):
     assert "Means over 2 trials. Under" in html
-    shutil.copytree(hashing_output / "records", tmp_path / "records")
-    (tmp_path / "records" / "itq-8-1.json").unlink()
-    assert "Means over 1, 2 trials, by the method. Under" in write_report(tmp_path).page.read_text()
+    page = written([record for record in records if record.name != "itq-8-1"], tmp_path)
+    assert "Means over 1, 2 trials, by the method. Under" in page
