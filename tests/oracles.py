@@ -28,7 +28,6 @@ from tikhonet import (
     Fenchel,
     FrobeniusBall,
     Huber,
-    Lift,
     Loss,
     NonNegative,
     Problem,
@@ -40,6 +39,7 @@ from tikhonet import (
     SquaredHinge,
     Tikhonov,
 )
+from tikhonet.network.activation import Activation
 
 Array = np.ndarray
 Point = dict[Hashable, Array]
@@ -62,15 +62,14 @@ class Program:
             _solve(self.objective, constraints, tolerances=(1e-7, 1e-5))
             return self._refined_in_balls(np.concatenate([x.value.ravel() for x in self.variables.values()]))
         first = _solve(self.objective, constraints)
-        # Where x >= 0 is active with multiplier zero, an interior point method stays sqrt(gap) away from it;
-        # so such entries are set to zero and the rest is solved again.
+        # Where a bound is active with multiplier zero, an interior point method stays sqrt(gap) away from it;
+        # so such entries are set to it and the rest is solved again.
         constraints = []
         for key, x in self.variables.items():
-            zero = x.value < 1e-5
-            if isinstance(self.sets[key], NonNegative) and zero.any():
-                constraints += [x[zero] == 0, *([x[~zero] >= 0] if not zero.all() else [])]
-            else:
-                constraints += inside(self.sets[key], x)
+            constraints += inside(self.sets[key], x)
+            for bound in bounds(self.sets[key]):
+                near = abs(x.value - bound) < 1e-5
+                constraints += [x[near] == bound] if near.any() else []
         value = _solve(self.objective, constraints)
         assert value <= first + 1e-9
         return {key: x.value for key, x in self.variables.items()}, value
@@ -147,10 +146,15 @@ def features(problem: Problem, blocks: Blocks, samples: Samples, rho: float, gro
     scores = U[problem.network.depth] @ blocks.V.double().numpy().T
     objective = weight @ loss_rows(problem.loss, samples.targets.double().numpy(), scores)
     for n in problem.network.hidden:
-        objective += problem.gamma_of(n) * weight @ lift_rows(problem.lift, U[n], pre_activation(problem, n, U, W))
+        objective += problem.gamma_of(n) * weight @ lift_rows(problem, U[n], pre_activation(problem, n, U, W))
     for n in group:
         objective += rho / 2 * weight @ cp.sum(cp.square(u[n] - old[n]), axis=1)
-    return Program(objective, u, dict.fromkeys(group, NonNegative()))
+    return Program(objective, u, dict.fromkeys(group, interval(problem.network.activation)))
+
+
+def interval(activation: Activation) -> ConvexSet:
+    """The set of U."""
+    return NonNegative() if activation.upper == np.inf else Box(activation.lower, activation.upper)
 
 
 def classifier(problem: Problem, blocks: Blocks, samples: Samples, rho: float) -> Program:
@@ -169,11 +173,21 @@ def weights(problem: Problem, blocks: Blocks, samples: Samples, rho: float) -> P
     objective = cp.Constant(0.0)
     for n in problem.network.hidden:
         Z = pre_activation(problem, n, U, W)
-        objective += problem.gamma_of(n) * weight @ lift_rows(problem.lift, U[n], Z)
+        objective += problem.gamma_of(n) * weight @ lift_rows(problem, U[n], Z)
     for (n, m), matrix in W.items():
         ridge = problem.ridge_W if m >= 0 else 0.0
         objective += ridge / 2 * cp.sum_squares(matrix) + rho / 2 * cp.sum_squares(matrix - old[n, m])
     return Program(objective, W, {(n, m): problem.W_set if m >= 0 else Everything() for n, m in W})
+
+
+def bounds(set_: ConvexSet) -> tuple[float, ...]:
+    """The numbers at which entries of the set's matrices end."""
+    match set_:
+        case NonNegative():
+            return (0.0,)
+        case Box(lower, upper):
+            return lower, upper
+    return ()
 
 
 def inside(set_: ConvexSet, M: cp.Variable) -> list[cp.Constraint]:
@@ -229,21 +243,23 @@ def loss_rows(loss: Loss, T: Array, S: Expression) -> cp.Expression:
     raise NotImplementedError(f"no oracle for {loss}")
 
 
-def lift_rows(lift: Lift, U: Expression, Z: Expression) -> cp.Expression:
+def lift_rows(problem: Problem, U: Expression, Z: Expression) -> cp.Expression:
     """D(u, z) of each sample."""
-    match lift:
+    match problem.lift:
         case Tikhonov():
             return 0.5 * cp.sum(cp.square(U - Z), axis=1)
         case Fenchel():
-            squares = 0.5 * cp.sum(cp.square(U), axis=1) + 0.5 * cp.sum(cp.square(cp.pos(Z)), axis=1)
+            cap = problem.network.activation.upper
+            psi = cp.square(cp.pos(Z)) if cap == np.inf else cp.huber(cp.pos(Z), cap)
+            squares = 0.5 * cp.sum(cp.square(U), axis=1) + 0.5 * cp.sum(psi, axis=1)
             return squares - cp.sum(cp.multiply(U, Z), axis=1)
-    raise NotImplementedError(f"no oracle for {lift}")
+    raise NotImplementedError(f"no oracle for {problem.lift}")
 
 
 def pre_activation(problem: Problem, n: int, U: Mapping[int, Expression], W: Mapping[Any, Expression]) -> Expression:
     """z_n of Eq. 1, one row per sample."""
     edges = [(m, kind) for (k, m), kind in problem.network.edges.items() if k == n]
-    return sum(U[m] if kind == "identity" else U[m] @ W[n, m].T for m, kind in edges)
+    return sum(U[m] if not kind.learned else U[m] @ W[n, m].T for m, kind in edges)
 
 
 def _solve(

@@ -34,7 +34,9 @@ from tikhonet import (
     Tikhonov,
     initial_blocks,
 )
+from tikhonet.network.activation import Activation, ClippedReLU, ReLU
 
+ACTIVATIONS: list[Activation] = [ReLU(), ClippedReLU(0.8)]
 LIFTS: list[Lift] = [Tikhonov(), Fenchel()]
 LOSSES: list[Loss] = [Squared(), Softmax(), SquaredHinge(), Huber(0.7)]
 SETS: list[ConvexSet] = [
@@ -51,8 +53,10 @@ CLASSES = 3
 
 
 @st.composite
-def networks(draw: st.DrawFn, max_depth: int = 3, max_width: int = 4) -> Network:
-    """Any acyclic network: skips, identities where widths agree, biases, several learned sources."""
+def networks(
+    draw: st.DrawFn, max_depth: int = 3, max_width: int = 4, activations: list[Activation] = ACTIVATIONS
+) -> Network:
+    """Any acyclic network: skips, identities where widths agree, biases, several learned sources, any activation."""
     depth = draw(st.integers(1, max_depth))
     widths = [draw(st.integers(1, max_width)) for _ in range(depth + 1)]
     edges = {}
@@ -66,14 +70,18 @@ def networks(draw: st.DrawFn, max_depth: int = 3, max_width: int = 4) -> Network
     if all(kind == "identity" for kind in edges.values()):
         edges[1, 0] = "learned"
     bias = [n for n in range(1, depth + 1) if draw(st.booleans())]
-    return Network(widths, edges, bias)
+    return Network(widths, edges, bias, draw(st.sampled_from(activations)))
 
 
 @st.composite
 def problems(
-    draw: st.DrawFn, lifts: list[Lift] = LIFTS, losses: list[Loss] = LOSSES, sets: list[ConvexSet] = SETS
+    draw: st.DrawFn,
+    lifts: list[Lift] = LIFTS,
+    losses: list[Loss] = LOSSES,
+    sets: list[ConvexSet] = SETS,
+    activations: list[Activation] = ACTIVATIONS,
 ) -> Problem:
-    network = draw(networks())
+    network = draw(networks(activations=activations))
     gamma = tuple(draw(st.sampled_from([0.1, 0.5, 1.0, 2.0])) for _ in range(network.depth))
     return Problem(
         network,

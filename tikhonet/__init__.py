@@ -2,7 +2,7 @@
 
 from tikhonet.descent.certificates import Certificate, certify
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import History, Result, Status, Training
+from tikhonet.descent.result import History, Result, Status
 from tikhonet.descent.schedules import Constant, Custom, Power, Proximal, Schedule
 from tikhonet.descent.start import initial_blocks
 from tikhonet.network.graph import BIAS, Network
@@ -15,6 +15,7 @@ from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.sparsity.budget import Budget
 from tikhonet.trainer.sparsity.compact import compact
 from tikhonet.trainer.sparsity.measure import Sparsity
+from tikhonet.trainer.training import Training
 
 __version__ = "0.1.0"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import oracles
 from tests.strategies import LOSSES, SETS, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import Blocks, Everything, Network, NonNegative, Problem, Samples, Softmax, SquaredHinge
-from tikhonet.descent.classifier_step import update_classifier
+from tikhonet.descent.linear import update_classifier
 
 FREE, BOX = SETS[0], SETS[-1]
 rhos = st.sampled_from([0.0, 0.1, 1.0])

@@ -53,8 +53,8 @@ def test_every_block_step_keeps_its_promises_and_every_block_its_set(problem, sc
     result = solver.run(problem, samples.X, samples.targets, weight=samples.weight, seed=seed)
     certificate = certify(result)
     assert certificate["feasible"].holds, certificate
-    assert certificate["f falls"].holds, certificate
-    assert certificate["promised"].holds, certificate
+    assert certificate["descent"].holds, certificate
+    assert certificate["promise"].holds, certificate
 
 
 @given(problems(), seeds)
@@ -276,7 +276,7 @@ def test_data_too_large_for_float32_end_as_nonfinite_not_as_a_model():
         ({"tol": 0.0}, "tol must lie strictly between 0 and 1"),
         ({"inner_tol": 2.0}, "inner_tol must lie strictly between 0 and 1"),
         ({"initial_features": "zero"}, "initial_features must be 'random' or 'forward'"),
-        ({"schedule": Power(2), "extrapolate": True}, "extrapolate needs the Proximal schedule"),
+        ({"schedule": Power(2), "extrapolate": True}, "extrapolate needs a schedule of full steps such as Proximal"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
@@ -297,7 +297,7 @@ def test_bad_data_and_bad_starts_are_refused_before_any_work():
         BlockDescent(Custom(lambda t: 2.0), max_iter=1).run(problem, X, targets)
     with pytest.raises(ValueError, match=r"start\.U\[1\] must have shape \(6, 3\)"):
         solver.run(problem, X, targets, start=dataclasses.replace(good, U={0: X}))
-    with pytest.raises(ValueError, match=r"start\.U\[2\] must be non-negative"):
+    with pytest.raises(ValueError, match=r"start\.U\[2\] must be finite and lie in"):
         solver.run(problem, X, targets, start=dataclasses.replace(good, U=good.U | {2: good.U[2] - 10}))
     with pytest.raises(ValueError, match=r"start\.V must have shape \(2, 3\)"):
         solver.run(problem, X, targets, start=good)
@@ -311,7 +311,8 @@ def test_forward_start_has_no_lift_gap_under_the_tight_lift():
     problem = small(Fenchel())[0]
     samples = make_samples(problem, 0, rows=6)
     start = initial_blocks(problem, samples, features="forward")
-    assert all(value == 0 for value in problem.objective(start, samples).lift.values())
+    # Products of other numbers of rows may round otherwise, by an ulp, of which the lift has the square.
+    assert all(value <= 1e-28 for value in problem.objective(start, samples).lift.values())
 
 
 def test_an_interruption_in_the_callback_leaves_the_iterations_before_it():
@@ -340,5 +341,5 @@ def test_a_start_of_another_type_is_refused():
     with pytest.raises(ValueError, match=r"start must have X's type .*float32.*got torch.float64"):
         BlockDescent(max_iter=1).run(problem, X.float(), targets.float(), start=blocks)
     blocks.U[1][0, 0] = torch.inf
-    with pytest.raises(ValueError, match=r"start.U\[1\] must be non-negative and finite"):
+    with pytest.raises(ValueError, match=r"start.U\[1\] must be finite and lie in"):
         BlockDescent(max_iter=1).run(problem, X, targets, start=blocks)

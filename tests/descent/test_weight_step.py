@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import oracles
 from tests.strategies import LIFTS, SETS, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import BIAS, Blocks, Box, Fenchel, Network, NonNegative, Problem, RowL1Ball, Samples, Tikhonov
-from tikhonet.descent.weight_step import update_weights
+from tikhonet.descent.linear import update_weights
 
 FREE, BOX = SETS[0], SETS[-1]
 rhos = st.sampled_from([0.0, 0.1, 1.0])

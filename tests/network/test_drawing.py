@@ -53,7 +53,7 @@ def test_layers_stand_in_the_order_of_computation():
 def test_learned_edges_are_solid_and_identities_dashed():
     network = Network.paper(3)
     styles = {edge: patch.get_linestyle() for edge, patch in arrows(network.draw()).items()}
-    assert styles == {edge: "-" if kind == "learned" else "--" for edge, kind in network.edges.items()}
+    assert styles == {pair: "-" if edge.learned else "--" for pair, edge in network.edges.items()}
 
 
 def test_every_edge_is_labelled():

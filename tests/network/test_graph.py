@@ -19,8 +19,8 @@ def equation_1(network, x, W):
             Z = np.zeros(network.widths[n])
             for (target, m), kind in network.edges.items():
                 if target == n:
-                    Z += layer(m) if kind == "identity" else W[n, m].numpy() @ layer(m)
-            U[n] = np.maximum(0, Z)
+                    Z += layer(m) if not kind.learned else W[n, m].numpy() @ layer(m)
+            U[n] = np.clip(Z, network.activation.lower, network.activation.upper)
         return U[n]
 
     return {n: layer(n) for n in range(1, len(network.widths))}
@@ -47,7 +47,9 @@ def test_the_numbering_of_the_layers_does_not_matter(network, random, seed):
     random.shuffle(inner)
     name = {BIAS: BIAS, 0: 0, network.depth: network.depth} | dict(zip(range(1, network.depth), inner, strict=True))
     widths = [network.widths[next(old for old in name if name[old] == new)] for new in range(network.depth + 1)]
-    renamed = Network(widths, {(name[n], name[m]): kind for (n, m), kind in network.edges.items()})
+    renamed = Network(
+        widths, {(name[n], name[m]): kind for (n, m), kind in network.edges.items()}, activation=network.activation
+    )
     X, W = normal(3, network.widths[0], seed=seed), weights(network, seed)
     U = network.forward(X, W)
     U_renamed = renamed.forward(X, {(name[n], name[m]): matrix for (n, m), matrix in W.items()})
@@ -80,13 +82,13 @@ def test_paper_has_784_nodes_a_layer_three_learned_matrices_and_no_bias():
     network = Network.paper()
     assert network.widths == (784,) * 4
     assert network.learned == ((1, 0), (2, 1), (3, 2))
-    assert sum(kind == "identity" for kind in network.edges.values()) == 3
+    assert sum(not kind.learned for kind in network.edges.values()) == 3
     assert network.targets(BIAS) == ()
 
 
 def test_chain_joins_each_layer_to_the_one_before():
     network = Network.chain([5, 4, 3, 2])
-    assert network.edges == {(1, 0): "learned", (2, 1): "learned", (3, 2): "learned"}
+    assert {pair: edge.name for pair, edge in network.edges.items()} == dict.fromkeys([(1, 0), (2, 1), (3, 2)], "dense")
     assert [network.shape(edge) for edge in network.learned] == [(4, 5), (3, 4), (2, 3)]
     X, W = normal(6, 5), network.random_weights(dtype=torch.float64)
     expected = X
@@ -201,7 +203,11 @@ def test_random_weights_have_variance_scale_squared_over_fan_in(scale):
     [
         ([2, 2, 2], {(1, 0): "learned", (1, 2): "learned", (2, 1): "learned"}, ["cycle", "1 -> 2 -> 1"]),
         ([2, 2], {(1, 0): "learned", (1, 1): "identity"}, ["cycle", "1 -> 1"]),
-        ([3, 2], {(1, 0): "identity"}, [r"identity edge \(1, 0\)", "layer 1 has 2", "layer 0 has 3"]),
+        (
+            [3, 2],
+            {(1, 0): "identity"},
+            [r"edge \(1, 0\): identity must join", "a target of 2 and a source of 3"],
+        ),
         ([3, 2, 2], {(2, 0): "learned"}, ["layer 1 has no source"]),
         ([3, 2], {}, ["layer 1 has no source"]),
         ([3, 2], {(1, BIAS): "learned"}, ["layer 1 has no source"]),

@@ -26,7 +26,7 @@ def dense_factor(problem: Problem, W: dict) -> np.ndarray:
         for m in layers:
             block = np.eye(network.widths[n]) if m == n else np.zeros((network.widths[n], network.width(m)))
             if (n, m) in network.edges:
-                block = block - (np.eye(network.widths[n]) if network.edges[n, m] == "identity" else W[n, m].numpy())
+                block = block - (np.eye(network.widths[n]) if not network.edges[n, m].learned else W[n, m].numpy())
             row.append(problem.gamma_of(n) ** 0.5 * block)
         rows.append(np.hstack(row))
     return np.vstack(rows)
@@ -42,11 +42,9 @@ def test_equation_1_multi_input_relu(network, seed):
         u = {BIAS: np.ones(1), 0: x}
         for n in range(1, network.depth + 1):
             terms = [
-                u[m] if kind == "identity" else W[n, m].numpy() @ u[m]
-                for (k, m), kind in network.edges.items()
-                if k == n
+                u[m] if not kind.learned else W[n, m].numpy() @ u[m] for (k, m), kind in network.edges.items() if k == n
             ]
-            u[n] = np.maximum(0, sum(terms))
+            u[n] = np.clip(sum(terms), network.activation.lower, network.activation.upper)
             np.testing.assert_allclose(U[n][i], u[n], atol=1e-12)
 
 
@@ -54,7 +52,7 @@ def test_equation_1_multi_input_relu(network, seed):
 @given(data=st.data(), seed=seeds)
 def test_equation_2_is_equation_4_at_the_forward_pass_for_the_tight_lift_only(lift, data, seed):
     # Paper: Eq. 4 relaxes Eq. 2, "unrolling" each ReLU by Eq. 3.
-    # Here: at the forward pass itself Eq. 4 exceeds Eq. 2 by gamma/2 |max(0, -z)|^2, because |u - z|^2 charges
+    # Here: at the forward pass itself Eq. 4 exceeds Eq. 2 by gamma/2 |z - sigma(z)|^2, because |u - z|^2 charges
     # every negative pre-activation; with the Fenchel lift instead the two are equal.
     problem = replace(data.draw(problems(lifts=[lift])), ridge_V=0.0, ridge_W=0.0)
     samples = make_samples(problem, seed)
@@ -67,7 +65,7 @@ def test_equation_2_is_equation_4_at_the_forward_pass_for_the_tight_lift_only(li
     if lift == Tikhonov():
         for n in problem.network.hidden:
             Z = oracles.pre_activation(problem, n, {m: u.numpy() for m, u in blocks.U.items()}, W_arrays(W))
-            charge += problem.gamma_of(n) / 2 * np.square(np.minimum(0, Z)).sum()
+            charge += problem.gamma_of(n) / 2 * np.square(Z - blocks.U[n].numpy()).sum()
     assert problem.objective(blocks, samples).total == pytest.approx(conventional + charge)
 
 
@@ -98,7 +96,7 @@ def test_equation_4_is_the_loss_and_the_penalties_sample_by_sample(problem, seed
         total += oracles.loss_rows(problem.loss, samples.targets[i : i + 1].numpy(), scores).value.item()
         for n in problem.network.hidden:
             z = sum(
-                u[m] if kind == "identity" else blocks.W[n, m].numpy() @ u[m]
+                u[m] if not kind.learned else blocks.W[n, m].numpy() @ u[m]
                 for (k, m), kind in problem.network.edges.items()
                 if k == n
             )

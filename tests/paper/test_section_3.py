@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
@@ -25,6 +25,7 @@ from tikhonet import (
     initial_blocks,
 )
 from tikhonet.descent.full import block_steps
+from tikhonet.network.activation import ReLU
 
 schedules = st.sampled_from(SCHEDULES)
 iterations = st.sampled_from([2, 5])  # t = 1, where Power(2) has no proximal term, has a test of its own
@@ -59,7 +60,11 @@ def fit(A: np.ndarray, B: np.ndarray, weight: float, rho: float, old: np.ndarray
     return np.linalg.solve(H, (weight * B.T @ A + rho * old).T).T
 
 
-@given(problem=problems(lifts=[Tikhonov()], losses=[Squared()], sets=[Everything()]), seed=seeds, data=st.data())
+@given(
+    problem=problems(lifts=[Tikhonov()], losses=[Squared()], sets=[Everything()], activations=[ReLU()]),
+    seed=seeds,
+    data=st.data(),
+)
 def test_algorithm_1_is_its_lines_4_to_9_in_numpy(problem, seed, data):
     schedule, t = data.draw(schedules), data.draw(iterations)
     theta, rho = schedule.theta(t), schedule.rho(t)
@@ -144,6 +149,9 @@ def test_theta_1_leaves_no_proximal_term_and_singular_systems_give_the_nearest_m
     new = iterate(problem, old, samples, 1.0, 0.0)["W"]
 
     def nearest(A: torch.Tensor, B: torch.Tensor, M: torch.Tensor) -> torch.Tensor:
+        size = torch.linalg.svdvals(A)
+        # Between these it is rounding that decides whether a direction counts.
+        assume(not bool(((size > 1e-10 * size[0]) & (size < 1e-4 * size[0])).any()))
         return M + (torch.linalg.pinv(A, rtol=1e-8) @ (B - A @ M.T)).T
 
     torch.testing.assert_close(new.V, nearest(new.U[2], samples.targets, old.V), atol=1e-5, rtol=0)

@@ -23,9 +23,9 @@ from tikhonet import (
     Schedule,
     Status,
 )
-from tikhonet.descent.classifier_step import update_classifier
 from tikhonet.descent.convex import minimise_quadratic
 from tikhonet.descent.full import block_steps
+from tikhonet.descent.linear import update_classifier
 
 thetas = st.floats(0.05, 0.95)
 sets = st.sampled_from(SETS)

@@ -67,7 +67,9 @@ def test_the_sweeps_targets_lower_the_lifted_objective(problem, seed):
 
     def value(U):
         weight = 30.0 * float(V.square().sum()) / CLASSES
-        return problem.loss.rows(samples.targets, U @ V.T) + weight * problem.lift.value(U, here.Z[last])
+        return problem.loss.rows(samples.targets, U @ V.T) + weight * problem.lift.value(
+            U, here.Z[last], problem.network.activation
+        )
 
     assert bool((target >= 0).all())
     assert bool((value(target) <= value(here.A[last]) + 1e-12).all())

@@ -21,8 +21,8 @@ from tikhonet import (
     Stochastic,
     certify,
 )
-from tikhonet.descent.result import best_epoch
 from tikhonet.trainer.batches import ArrayBatches, Batch
+from tikhonet.trainer.training import best_epoch
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(digits):

@@ -24,4 +24,4 @@ def test_float32_steps_keep_their_promises_on_inputs_far_from_zero():
     targets = Squared().encode(torch.randint(0, 3, (300,), generator=generator))
     problem = Problem(Network.chain([5, 8], bias=True), gamma=1.0)
     certificate = certify(BlockDescent(Proximal(1e-3), max_iter=100, tol=1e-9).run(problem, X, targets))
-    assert certificate["promised"].holds, certificate
+    assert certificate["promise"].holds, certificate

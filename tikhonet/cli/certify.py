@@ -49,10 +49,14 @@ def certify(
     try:
         saved = open_model(model)
     except ModelFormatError as error:
-        checks = [Check("the file is as it was saved", False, str(error))]
+        checks = [Check("file", "the file is as it was saved", False, str(error))]
     else:
         digest = f"its seal holds; SHA-256 of the file {sha256(model)}"
-        checks = [Check("the file is as it was saved", True, digest), check_finite(saved), check_feasible(saved)]
+        checks = [
+            Check("file", "the file is as it was saved", True, digest),
+            check_finite(saved),
+            check_feasible(saved),
+        ]
         if data is not None:
             source = Source(data, split, label, header, data_home)
             checks.append(check_stationary(saved, source, stationary))
@@ -69,20 +73,22 @@ def check_finite(saved: SavedModel) -> Check:
     broken = [str(name) for name, matrix in matrices.items() if not bool(matrix.isfinite().all())]
     count = sum(matrix.numel() for matrix in matrices.values())
     figure = f"NaN or infinity in {', '.join(broken)}" if broken else f"{count:,} numbers"
-    return Check("the weights are finite", not broken, figure)
+    return Check("finite", "the weights are finite", not broken, figure)
 
 
 def check_feasible(saved: SavedModel) -> Check:
     """Every learned matrix is in the constraint's set, as stored."""
     claim = "the weights are in their set"
     if "constraint" not in saved.header["parameters"]:
-        return Check(claim, None, "the set was an object of its own, which a model file does not keep")
+        return Check("feasible", claim, None, "the set was an object of its own, which a model file does not keep")
     set_ = saved.estimator._constraint()
     if set_ is None:
-        return Check(claim, True, "no constraint: every matrix is allowed")
+        return Check("feasible", claim, True, "no constraint: every matrix is allowed")
     excess = {f"W[{n},{m}]": set_.violation(W) for (n, m), W in saved.estimator._model.W.items() if m != BIAS}
     worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
-    return Check(claim, excess[worst] <= 0, f"{set_}; worst: {worst}, exceeds it by {max(excess[worst], 0.0):.3g}")
+    return Check(
+        "feasible", claim, excess[worst] <= 0, f"{set_}; worst: {worst}, exceeds it by {max(excess[worst], 0.0):.3g}"
+    )
 
 
 def check_stationary(saved: SavedModel, source: Source, tolerance: float | None) -> Check:
@@ -91,7 +97,7 @@ def check_stationary(saved: SavedModel, source: Source, tolerance: float | None)
     if saved.task in (None, "hash") or lost:
         reason = "it has no targets" if saved.task is None else "a model file does not keep the codes of its rows"
         reason = f"its {lost[0]} was an object, which a model file does not keep" if lost else reason
-        return Check(claim, False if tolerance is not None else None, f"cannot be measured: {reason}")
+        return Check("stationary", claim, False if tolerance is not None else None, f"cannot be measured: {reason}")
     rows = source.read("train", saved.task, saved.image_shape, saved.text_classes)
     y, X = saved.labels(rows, source), saved.columns(rows, source)
     here, start = relative_stationarity(saved.estimator, X, y)
@@ -99,4 +105,4 @@ def check_stationary(saved: SavedModel, source: Source, tolerance: float | None)
     parts = ", ".join(f"{block} {value:.3g}" for block, value in here.residual.items())
     figure = f"projected gradient {here.total:.3g} ({parts}), {share:.3g} of a random start's {start.total:.3g}"
     asked = "" if tolerance is None else f"; asked for {tolerance:g}"
-    return Check(claim, None if tolerance is None else share <= tolerance, figure + asked)
+    return Check("stationary", claim, None if tolerance is None else share <= tolerance, figure + asked)

@@ -12,20 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.table import Table
 from scipy import stats
 
 from tikhonet.descent.result import History, Result
-from tikhonet.descent.schedules import Proximal, Schedule
+from tikhonet.descent.schedules import Schedule
 from tikhonet.problem.objective import Blocks, Problem, Stationarity
-from tikhonet.trainer.sparsity.measure import Sparsity
+
+ANSWERS = {True: "yes", False: "NO", None: "cannot be told"}
+"""The words for whether a claim holds."""
 
 
 @dataclass(frozen=True)
 class Check:
     """One claim, whether it holds (None where it cannot be told), and the figure behind it."""
 
+    key: str
+    """A name that other code finds it by."""
     claim: str
     holds: bool | None
     figure: str
@@ -59,6 +61,8 @@ class Rate:
 
 @dataclass(frozen=True)
 class Certificate:
+    """What was checked of a run, the residual of its last point, and the rate of its decay where one was seen."""
+
     checks: tuple[Check, ...]
     stationarity: Stationarity
     rate: Rate | None
@@ -67,22 +71,14 @@ class Certificate:
     def stationary(self) -> bool:
         return self["stationary"].holds is True
 
-    def __getitem__(self, word: str) -> Check:
-        """The check whose claim contains this word."""
-        return next(check for check in self.checks if word in check.claim)
-
-    def table(self) -> Table:
-        table = Table("claim", "holds", "figure", title="Certificate")
-        words = {True: "yes", False: "NO", None: "cannot be told"}
-        for check in self.checks:
-            table.add_row(check.claim, words[check.holds], check.figure)
-        return table
+    def __getitem__(self, key: str) -> Check:
+        """The check of this key."""
+        return next(check for check in self.checks if check.key == key)
 
     def __str__(self) -> str:
-        console = Console(width=110, color_system=None)
-        with console.capture() as capture:
-            console.print(self.table())
-        return capture.get()
+        widest = max(len(check.claim) for check in self.checks)
+        lines = [f"{check.claim:<{widest}}  {ANSWERS[check.holds]:<14}  {check.figure}" for check in self.checks]
+        return "\n".join(["Certificate", *lines])
 
 
 def certify(result: Result) -> Certificate:
@@ -94,19 +90,22 @@ def certify(result: Result) -> Certificate:
         *check_descent(result.history, result.blocks.V.dtype),
         check_stationary(stationarity, result.history.tolerance),
         check_schedule(result.schedule, max(1, result.history.iterations)),
-        Check("an R-linear rate (Thm. 1) is seen", rate.is_linear if rate else None, str(rate or "too few points")),
+        Check(
+            "rate", "an R-linear rate (Thm. 1) is seen", rate.is_linear if rate else None, str(rate or "too few points")
+        ),
     )
     return Certificate(checks, stationarity, rate)
 
 
 def check_feasible(problem: Problem, blocks: Blocks) -> Check:
-    """U >= 0, V and W in their sets, as stored."""
-    violations = {f"U[{n}]": float(-blocks.U[n].min()) for n in problem.network.hidden}
+    """U in the activation's interval, V and W in their sets, as stored."""
+    violations = {f"U[{n}]": problem.network.activation.violation(blocks.U[n]) for n in problem.network.hidden}
     violations["V"] = problem.V_set.violation(blocks.V)
     violations |= {f"W[{n},{m}]": problem.edge_set((n, m)).violation(M) for (n, m), M in blocks.W.items()}
     worst = max(violations, key=lambda name: math.inf if math.isnan(violations[name]) else violations[name])
     excess = violations[worst]
-    return Check("every block is feasible", excess <= 0, f"worst: {worst}, exceeds its set by {max(excess, 0.0):.3g}")
+    figure = f"worst: {worst}, exceeds its set by {max(excess, 0.0):.3g}"
+    return Check("feasible", "every block is feasible", excess <= 0, figure)
 
 
 def check_descent(history: History, dtype: torch.dtype) -> tuple[Check, Check]:
@@ -124,9 +123,11 @@ def check_descent(history: History, dtype: torch.dtype) -> tuple[Check, Check]:
     promised = sum(step.promised for step in history.steps)
     decrease = sum(step.decrease for step in history.steps)
     rise, miss = max(rises, default=0.0), max(misses, default=0.0)
+    risen = f"{len(rises)} steps, largest rise {max(rise, 0.0):.3g}"
     return (
-        Check("f falls at every block step", rise <= 0, f"{len(rises)} steps, largest rise {max(rise, 0.0):.3g}"),
+        Check("descent", "f falls at every block step", rise <= 0, risen),
         Check(
+            "promise",
             "each falls by its promised decrease",
             miss <= 0,
             f"promised {promised:.4g} in all, got {decrease:.4g}, largest miss {max(miss, 0.0):.3g}",
@@ -138,36 +139,13 @@ def check_stationary(stationarity: Stationarity, tolerance: Mapping[str, float])
     residual = stationarity.residual
     parts = ", ".join(f"{block} {value:.3g} of {tolerance[block]:.3g}" for block, value in residual.items())
     figure = f"projected gradient {stationarity.total:.3g} ({parts} allowed)"
-    return Check("the point is stationary", stationarity.within(tolerance), figure)
-
-
-def check_sparsity(sparsity: Sparsity) -> tuple[Check, ...]:
-    """Under a budget: it is met to the weight, and the refit solved its least squares on the support."""
-    if sparsity.budget is None:
-        return ()
-    what = "units" if sparsity.budget.over == "units" else "weights"
-    checks = [
-        Check(
-            "the budget of nonzeros is met exactly",
-            sparsity.used == sparsity.allowed,
-            f"{sparsity.used:,} {what} of {sparsity.allowed:,} allowed; {100 * sparsity.share:.2f}% of all weights",
-        )
-    ]
-    if sparsity.refit:
-        refit = sparsity.refit
-        figure = f"relative residual {refit.residual:.3g} in float64; training loss {refit.before:.5g}"
-        figure += f" -> {refit.after:.5g}" + ("" if refit.kept else ", so the weights before it were kept")
-        checks.append(Check("the refit solves its least squares on the support", refit.residual <= 1e-9, figure))
-    return tuple(checks)
+    return Check("stationary", "the point is stationary", stationarity.within(tolerance), figure)
 
 
 def check_schedule(schedule: Schedule, t: int) -> Check:
-    """What is left of the schedule: the theorem's tail, and how far it still reaches."""
-    tail, reach = schedule.tail(t + 1), schedule.reach(t)
-    figure = f"theta over the next {9 * t} iterations adds up to {reach:.3g}; tail of Thm. 1 {tail:.3g}"
-    if isinstance(schedule, Proximal):
-        figure = f"theta = 1 throughout, weight {schedule.weight:g}"
-    return Check("the schedule can still move the blocks", reach >= 0.01, figure)
+    """Whether ten times the iterations would still move the blocks."""
+    claim = "the schedule can still move the blocks"
+    return Check("schedule", claim, not schedule.exhausted(t), schedule.outlook(t))
 
 
 def fit_rate(history: History) -> Rate | None:

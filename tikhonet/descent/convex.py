@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from tikhonet.problem.sets import ConvexSet, Everything
+from tikhonet.problem.sets import ConvexSet
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def accelerate(
 
 
 def largest_eigenvalue(product: Callable[[Tensor], Tensor], width: int, like: Tensor) -> float:
-    """That of a positive semidefinite operator on rows: exact if small, else a close upper estimate.
+    """The largest eigenvalue of a positive semidefinite operator on rows: exact if small, else a close upper estimate.
 
     The estimate is the largest Ritz value of a few block power steps, and 2%.
     """
@@ -152,7 +152,7 @@ def minimise_quadratic(
     by accelerated projected gradient steps. H and `linear` come in float64, `start` in the working
     type, which is that of the result.
     """
-    if isinstance(set_, Everything):
+    if set_.everything:
         point, steps = (start.double() + _solve(H, linear - start.double() @ H, start.dtype)).to(start), 1
     else:
         L = largest_eigenvalue(lambda block: block @ H, len(H), H)

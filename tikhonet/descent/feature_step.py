@@ -1,6 +1,6 @@
 """u-step (Sec. 3.1): the Tikhonov regularised inverse problem, for every sample on its own.
 
-    minimise over u >= 0:  loss(y, V u_N) + sum_n gamma_n D(u_n, z_n) + rho/2 |u - u_old|^2
+    minimise over u in the activation's interval:  loss(y, V u_N) + sum_n gamma_n D(u_n, z_n) + rho/2 |u - u_old|^2
 
 over the hidden layers of one convex group: all of them for the Tikhonov lift, whose Hessian
 Q + P'V'VP + rho I is the same for all samples, or one for the Fenchel lift. Products with Q go
@@ -62,20 +62,15 @@ class FeatureModel:
             Z[n].copy_(self.fixed[n])
             for m in network.sources(n):
                 if m in layers:
-                    if network.edges[n, m] == "identity":
-                        Z[n] += layers[m]
-                    else:
-                        Z[n].addmm_(layers[m], self.W[n, m].T)
+                    network.edges[n, m].apply(layers[m], self.W.get((n, m)), out=Z[n])
         for n in self.group:  # gamma (u - z) + rho (u - anchor)
             gamma = problem.gamma_of(n)
             torch.add(pull[n], layers[n], alpha=gamma + self.rho, out=parts[n]).sub_(Z[n], alpha=gamma)
         for k in self.touched:
-            problem.lift.grad_Z(layers[k] if k in layers else self.U[k], Z[k], out=Z[k])
+            problem.lift.grad_Z(layers[k] if k in layers else self.U[k], Z[k], network.activation, out=Z[k])
             for n in network.sources(k):
-                if n in parts and network.edges[k, n] == "identity":
-                    parts[n].add_(Z[k], alpha=problem.gamma_of(k))
-                elif n in parts:
-                    parts[n].addmm_(Z[k], self.W[k, n], alpha=problem.gamma_of(k))
+                if n in parts:
+                    network.edges[k, n].adjoint(Z[k], self.W.get((k, n)), out=parts[n], alpha=problem.gamma_of(k))
         if network.depth in parts:
             last = layers[network.depth]
             parts[network.depth].addmm_(problem.loss.slope(self.targets, last @ self.V.T), self.V)
@@ -124,9 +119,9 @@ def update_features(
 
     `start` is a guess, such as the last iteration's U_star; without one they start from the current U.
     """
-    V, W = blocks.V, blocks.W
+    V, W, activation = blocks.V, blocks.W, problem.network.activation
     diagonal, convexity = curvature(problem, group, V, W, rho)
-    step = ProjectedStep(diagonal, lambda u: u.clamp_(min=0))
+    step = ProjectedStep(diagonal, activation.value_)
     model = FeatureModel(problem, group, V, W, rho)
     exact = FeatureModel(problem, group, V.double(), {edge: matrix.double() for edge, matrix in W.items()}, rho)
     U_star = {n: torch.empty_like(blocks.U[n]) for n in group}
@@ -153,7 +148,7 @@ def update_features(
         exact.load(rows_of(blocks.U, rows, torch.float64), samples.targets[rows].double())
         u = u.double()
         gradient = exact.gradient(u)
-        residual = samples.weigh(u - (u - gradient).relu_(), rows)
+        residual = samples.weigh(u - activation.value_(u - gradient), rows)
         sizes = residual, samples.weigh(gradient, rows), weighted_scale
         return torch.stack([size.double().square().sum() for size in sizes])
 

@@ -16,19 +16,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from tikhonet.descent.classifier_step import update_classifier
 from tikhonet.descent.convex import Solution
 from tikhonet.descent.feature_step import update_features
+from tikhonet.descent.linear import update_classifier, update_weights
 from tikhonet.descent.result import BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Proximal, Schedule
 from tikhonet.descent.start import check_blocks, initial_blocks
-from tikhonet.descent.weight_step import update_weights
 from tikhonet.network.graph import Array, Layers, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Reduce, Samples, keep
-
-EXHAUSTED = 0.01
-"""A schedule has run out when ten times the iterations would go less than 1% of a full block step."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +107,8 @@ class BlockDescent:
                 raise ValueError(f"{name} must lie strictly between 0 and 1, got {getattr(self, name)}")
         if self.initial_features not in ("random", "forward"):
             raise ValueError(f"initial_features must be 'random' or 'forward', got {self.initial_features!r}")
-        if self.extrapolate and not isinstance(self.schedule, Proximal):
-            raise ValueError("extrapolate needs the Proximal schedule; Alg. 1 has no such step")
+        if self.extrapolate and not self.schedule.full_steps:
+            raise ValueError("extrapolate needs a schedule of full steps such as Proximal(); Alg. 1 has no such step")
 
     @torch.no_grad()
     def run(
@@ -224,8 +220,9 @@ class _Run:
         """Go on along the change from the last iteration's result to this one's; kept only if f falls."""
         clock, here, there = time.perf_counter(), self.blocks, self.last
         self.last, longer = here, 1 + self.momentum
+        value_ = self.problem.network.activation.value_
         blocks = Blocks(
-            here.U | {n: torch.lerp(there.U[n], here.U[n], longer).relu_() for n in self.problem.network.hidden},
+            here.U | {n: value_(torch.lerp(there.U[n], here.U[n], longer)) for n in self.problem.network.hidden},
             self.problem.V_set.project(torch.lerp(there.V, here.V, longer)),
             relax_weights(self.problem, there.W, here.W, longer),
         )
@@ -240,7 +237,7 @@ class _Run:
 
     def check(self, t: int) -> Status | None:
         """How the run ends here, if it does."""
-        exhausted = self.solver.schedule.reach(t) < EXHAUSTED
+        exhausted = self.solver.schedule.exhausted(t)
         if exhausted or t % self.solver.check_every == 0 or t == self.solver.max_iter:
             residual = self.problem.stationarity(self.blocks, self.samples)
             self.history.stationarity[t] = residual

@@ -1,4 +1,12 @@
-"""What the V-step and the W-step have in common: a linear map fitted to the samples.
+"""V-step and W-step (Sec. 3.1): linear maps fitted to the samples.
+
+The V-step learns the classifier on the current features, the W-step the matrices of every layer by least squares,
+
+    V:  minimise over V in its set  sum_i loss(y_i, V u_{i,N}) + ridge/2 |V|^2 + rho/2 |V - V_old|^2
+    W:  minimise over W in its set  gamma_n sum_i D(u_{i,n}, z_{i,n}) + ridge/2 |W|^2 + rho/2 |W - W_old|^2
+
+The learned matrices of a layer are fitted side by side, since they share its pre-activation; the layers are
+independent of each other, so together this is the minimum over all of W. Both are one problem,
 
     minimise over M in the set:  sum_i w_i phi_i(M a_i) + 1/2 <M R, M> + rho/2 |M - M_old|^2
 
@@ -9,6 +17,7 @@ serves all rows and all inner steps; where phi is quadratic it is the Hessian an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +25,9 @@ import torch
 from torch import Tensor
 
 from tikhonet.descent.convex import ModelStep, Solution, accelerate, minimise_quadratic
-from tikhonet.problem.samples import Samples
+from tikhonet.network.graph import Weights
+from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.samples import Samples, rows_of
 from tikhonet.problem.sets import ConvexSet
 
 
@@ -80,3 +91,75 @@ class LinearFit:
                 return Solution(M, residual, scale, float(final.norm()), steps)
             # Where H is ill-conditioned the model's step can be small before the residual is.
             asked = 0.1 * asked
+
+
+def update_classifier(
+    problem: Problem, blocks: Blocks, samples: Samples, rho: float, *, tol: float = 1e-3, max_iter: int = 1000
+) -> Solution:
+    """The minimiser V_star: ridge regression for the squared loss, majorised steps for others."""
+    features = blocks.U[problem.network.depth]
+
+    def slope(rows: slice, scores: Tensor | None, dtype: torch.dtype) -> Tensor:
+        targets = samples.targets[rows].to(dtype)
+        return problem.loss.slope(targets, torch.zeros_like(targets) if scores is None else scores)
+
+    fit = LinearFit(
+        samples=samples,
+        inputs=lambda rows, dtype: features[rows].to(dtype),
+        slope=slope,
+        curvature=problem.loss.curvature,
+        quadratic=problem.loss.quadratic,
+        ridge=torch.full((features.shape[1],), problem.ridge_V, dtype=torch.float64, device=features.device),
+        set_=problem.V_set,
+    )
+    return fit.solve(fit.gram(), blocks.V, rho, tol=tol, max_iter=max_iter)
+
+
+def update_weights(
+    problem: Problem, blocks: Blocks, samples: Samples, rho: float, *, tol: float = 1e-3, max_iter: int = 1000
+) -> Solution:
+    """The minimisers W_star of all layers."""
+    W_star: Weights = {}
+    parts = []
+    for n in problem.network.hidden:
+        if problem.network.learned_sources(n):
+            part = update_layer(problem, blocks, samples, rho, n, tol=tol, max_iter=max_iter)
+            W_star |= problem.network.split_weights(n, part.point)
+            parts.append(part)
+    return Solution(
+        W_star,
+        residual=math.hypot(*(part.residual for part in parts)),
+        scale=math.hypot(*(part.scale for part in parts)),
+        gradient=math.hypot(*(part.gradient for part in parts)),
+        steps=max((part.steps for part in parts), default=0),
+    )
+
+
+def update_layer(
+    problem: Problem, blocks: Blocks, samples: Samples, rho: float, n: int, *, tol: float, max_iter: int
+) -> Solution:
+    """The minimiser of layer n's learned matrices, side by side."""
+    network, gamma = problem.network, problem.gamma_of(n)
+    sources = network.learned_sources(n)
+
+    def inputs(rows: slice, dtype: torch.dtype) -> Tensor:
+        return network.stacked_inputs(n, {m: blocks.U[m][rows].to(dtype) for m in sources})
+
+    def slope(rows: slice, scores: Tensor | None, dtype: torch.dtype) -> Tensor:
+        U = rows_of(blocks.U, rows, dtype)
+        Z = network.pre_activation(n, U, blocks.W, network.fixed_sources(n))
+        return gamma * problem.lift.grad_Z(U[n], Z if scores is None else Z.add_(scores), network.activation)
+
+    ridges = torch.tensor([problem.edge_ridge((n, m)) for m in sources], dtype=torch.float64, device=blocks.V.device)
+    fit = LinearFit(
+        samples=samples,
+        inputs=inputs,
+        slope=slope,
+        curvature=gamma,
+        quadratic=problem.lift.quadratic,
+        ridge=ridges.repeat_interleave(torch.tensor(network.stacked_widths(n), device=ridges.device)),
+        set_=problem.layer_set(n),
+    )
+    given = all(m <= 0 for m in sources)
+    gram = samples.constant(("gram", sources), fit.gram) if given else fit.gram()
+    return fit.solve(gram, network.stacked_weights(n, blocks.W), rho, tol=tol, max_iter=max_iter)

@@ -12,11 +12,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from scipy.special import zeta
 
 
 class Schedule(ABC):
+    """A sequence of steps theta_t and proximal weights rho_t."""
+
+    full_steps: ClassVar[bool] = False
+    """Whether theta_t = 1 for all t, so that every step goes to its sub-problem's minimiser."""
+
     @abstractmethod
     def theta(self, t: int) -> float:
         """The step theta_t in [0, 1], for t = 1, 2, .."""
@@ -44,6 +50,15 @@ class Schedule(ABC):
         """
         theta = self.theta(t)
         return self.rho(t) / theta * distance**2 if theta > 0 else 0.0
+
+    def exhausted(self, t: int) -> bool:
+        """Whether the steps have run out: ten times the iterations would go less than 1% of a full block step."""
+        return self.reach(t) < 0.01
+
+    def outlook(self, t: int) -> str:
+        """What the schedule has left after iteration t, in words: how far it reaches, and the theorem's tail."""
+        reach, tail = self.reach(t), self.tail(t + 1)
+        return f"theta over the next {9 * t} iterations adds up to {reach:.3g}; tail of Thm. 1 {tail:.3g}"
 
     def check(self, iterations: int) -> None:
         """Raise unless theta lies in [0, 1] for all t up to `iterations`."""
@@ -118,6 +133,8 @@ class Proximal(Schedule):
 
     weight: float = 1.0
 
+    full_steps: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if not 0 < self.weight < math.inf:
             raise ValueError(f"weight must be positive and finite, got {self.weight}")
@@ -136,3 +153,6 @@ class Proximal(Schedule):
 
     def promised_decrease(self, t: int, distance: float) -> float:
         return 0.5 * self.weight * distance**2
+
+    def outlook(self, t: int) -> str:
+        return f"theta = 1 throughout, weight {self.weight:g}"

@@ -28,7 +28,7 @@ def initial_blocks(
     if features == "forward":
         return Blocks(network.forward(X, W), V, W)
     U = network.layers(X)
-    U |= {n: normal(len(X), network.widths[n]).abs_() for n in network.hidden}
+    U |= {n: network.activation.value_(normal(len(X), network.widths[n]).abs_()) for n in network.hidden}
     return Blocks(U, V, W)
 
 
@@ -44,8 +44,9 @@ def check_blocks(problem: Problem, blocks: Blocks, samples: Samples) -> None:
         shape = (len(samples), network.widths[n])
         if n not in blocks.U or tuple(blocks.U[n].shape) != shape:
             raise ValueError(f"start.U[{n}] must have shape {shape}, got {blocks.U.get(n, torch.empty(0)).shape}")
-        if not bool((blocks.U[n] >= 0).all() & blocks.U[n].isfinite().all()):
-            raise ValueError(f"start.U[{n}] must be non-negative and finite")
+        if not network.activation.violation(blocks.U[n]) <= 0:
+            interval = f"from {network.activation.lower:g} to {network.activation.upper:g}"
+            raise ValueError(f"start.U[{n}] must be finite and lie in the activation's interval, {interval}")
     shape = (samples.targets.shape[1], network.widths[-1])
     if tuple(blocks.V.shape) != shape:
         raise ValueError(f"start.V must have shape {shape}, got {tuple(blocks.V.shape)}")

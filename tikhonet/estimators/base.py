@@ -18,7 +18,7 @@ from tikhonet.estimators.training import count_zeros
 from tikhonet.model.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
 from tikhonet.model.predictor import Predictor
 from tikhonet.model.storage import ModelFormatError
-from tikhonet.network.graph import Edge
+from tikhonet.network.graph import Pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     @property
-    def coefs_(self) -> dict[Edge, Floats]:
+    def coefs_(self) -> dict[Pair, Floats]:
         """The learned matrices by edge `(n, m)`, from layer m into layer n; m = -1 is the bias."""
         check_is_fitted(self, "network_")
         return {edge: matrix.numpy() for edge, matrix in self._model.W.items()}

@@ -46,5 +46,5 @@ def pair_energies(problem: Problem, W: Weights, V: Tensor, X: Tensor, classes: i
     energy = problem.loss.rows(samples.targets, blocks.U[network.depth] @ V.T)
     for n in network.hidden:
         Z = network.pre_activation(n, blocks.U, W)
-        energy = energy + problem.gamma_of(n) * problem.lift.value(blocks.U[n], Z)
+        energy = energy + problem.gamma_of(n) * problem.lift.value(blocks.U[n], Z, network.activation)
     return energy.view(len(X), classes)

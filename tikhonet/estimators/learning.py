@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tikhonet.descent.devices import check_device
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import Status, best_epoch
+from tikhonet.descent.result import Status
 from tikhonet.estimators.files import NotInFile
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats, Mask, Rows, in_order, joined
@@ -38,6 +38,7 @@ from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.trainer.batches import Batch, Validation
 from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.training import best_epoch
 
 RETRAIN_BELOW = 1000
 """With fewer rows, those held out are missed: the network is trained again on all, as long as was best."""

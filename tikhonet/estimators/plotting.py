@@ -6,7 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from tikhonet.descent.result import Epoch, History
+from tikhonet.descent.result import History
+from tikhonet.trainer.training import Epoch
 
 
 def plot_history(history: History | list[Epoch], ax: Axes | None = None) -> Axes:

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tikhonet.descent.certificates import Certificate, Check, certify, check_sparsity
+from tikhonet.descent.certificates import Certificate, Check, certify
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import Epoch, History, Result, Status, Training
+from tikhonet.descent.result import History, Result, Status
 from tikhonet.descent.schedules import Power, Proximal
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.model.model import Model
@@ -26,8 +26,9 @@ from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.recipe import DEEP
 from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.sparsity.budget import counted
-from tikhonet.trainer.sparsity.measure import measure_sparsity
+from tikhonet.trainer.sparsity.measure import check_sparsity, measure_sparsity
 from tikhonet.trainer.step import TrainingState
+from tikhonet.trainer.training import Epoch, Training
 
 Watch = Callable[[Any], bool | None]
 STEPS = 150
@@ -221,10 +222,10 @@ def certify_training(training: Training) -> Certificate:
     undone = training.epochs[-1].rejected if training.epochs else 0
     remedy = "`tikhonet certify MODEL --data ...` measures it for a saved classifier or regressor"
     checks = (
-        Check("the weights are feasible", excess[worst] <= 0, figure),
+        Check("feasible", "the weights are feasible", excess[worst] <= 0, figure),
         *(check_sparsity(training.sparsity) if training.sparsity else ()),
-        Check("f falls at every step", None, f"mini-batch steps promise nothing; {undone} were undone"),
-        Check("the point is stationary", None, f"not measured; {remedy}"),
+        Check("descent", "f falls at every step", None, f"mini-batch steps promise nothing; {undone} were undone"),
+        Check("stationary", "the point is stationary", None, f"not measured; {remedy}"),
     )
     unknown = Stationarity(dict.fromkeys(("U", "V", "W"), math.nan))
     return Certificate(checks, unknown, None)

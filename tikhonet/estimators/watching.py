@@ -9,7 +9,8 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tikhonet.descent.result import Epoch, History
+from tikhonet.descent.result import History
+from tikhonet.trainer.training import Epoch
 
 
 class Watcher:

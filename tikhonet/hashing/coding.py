@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tikhonet.descent.certificates import Check
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import History, Result, Status, Training
+from tikhonet.descent.result import History, Result, Status
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.training import Data, Trained, build_solver, from_result, from_training, threads
 from tikhonet.hashing.code_step import code_objective, update_codes, update_regression
@@ -20,6 +20,7 @@ from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.trainer.batches import Batch
 from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.training import Training
 
 ROUNDS = 5
 """Rounds of training, each but the last followed by a step of the codes."""
@@ -82,7 +83,7 @@ class CodeBlock:
             if not math.isnan(before + after)
         ]
         figure = f"{len(rises)} steps, largest rise {max(0.0, *rises):.3g}; {self.turned} bits turned"
-        return Check("f falls at every step of the codes", max(rises, default=0.0) <= 0, figure)
+        return Check("codes", "f falls at every step of the codes", max(rises, default=0.0) <= 0, figure)
 
 
 def train_codes(
@@ -214,4 +215,4 @@ def joint(ends: list[tuple[float, float]]) -> Check:
     rise = max((after - before for before, after in pairwise(values)), default=0.0)
     allowed = 1e-6 * abs(values[0])
     figure = f"{values[0]:.6g} to {values[-1]:.6g} in {len(ends)} rounds, largest rise {max(rise, 0.0):.3g}"
-    return Check("f with the codes falls from round to round", rise <= allowed, figure)
+    return Check("rounds", "f with the codes falls from round to round", rise <= allowed, figure)

@@ -28,7 +28,7 @@ from safetensors.torch import load as parse_tensors
 from safetensors.torch import save as serialise_tensors
 from torch import Tensor
 
-from tikhonet.network.graph import BIAS, Edge, Network, Weights
+from tikhonet.network.graph import BIAS, Network, Pair, Weights
 
 VERSION = 1
 MAX_HEADER = 16 * 2**20
@@ -88,7 +88,7 @@ def network_header(network: Network) -> dict[str, Any]:
     """What defines the network, as plain JSON."""
     if len(network.edges) > MAX_EDGES:
         raise ModelFormatError(f"network must have at most {MAX_EDGES} edges to be saved, got {len(network.edges)}")
-    edges = [[n, m, kind] for (n, m), kind in network.edges.items()]
+    edges = [[n, m, edge.name] for (n, m), edge in network.edges.items()]
     return {"widths": list(network.widths), "edges": edges}
 
 
@@ -113,18 +113,18 @@ def network_from_header(header: object) -> Network:
             case _:
                 raise ModelFormatError("the network's edges must be lists [target, source, kind], each edge once")
     try:
-        return Network(widths, kinds)  # type: ignore[arg-type]  # Network checks the kinds
+        return Network(widths, kinds)
     except ValueError as error:
         raise ModelFormatError(f"the network is not valid: {error}") from None
 
 
-def weight_name(edge: Edge) -> str:
+def weight_name(edge: Pair) -> str:
     """`W.2.1` for the edge (2, 1), `W.2.bias` for the bias of layer 2."""
     n, m = edge
     return f"W.{n}.{'bias' if m == BIAS else m}"
 
 
-def parse_weight_name(name: str) -> Edge:
+def parse_weight_name(name: str) -> Pair:
     found = re.fullmatch(r"W\.([1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8}|bias)", name)
     if not found:
         raise ModelFormatError(f"a weight must be named like 'W.2.1' or 'W.2.bias', got {name[:80]!r}")

@@ -20,11 +20,11 @@ def draw_network(network: Network, ax: Axes | None = None) -> Axes:
     place = {layer: position for position, layer in enumerate(order)}
     if ax is None:
         _, ax = plt.subplots(figsize=(1.7 * len(order) + 1.2, 3.2))
-    for n, m in network.edges:
-        if m == BIAS:
+    for (n, m), edge in network.edges.items():
+        if edge.constant:
             ax.annotate("+ b", (place[n], -0.42), ha="center", va="center", fontsize=9)
             continue
-        learned = network.edges[n, m] == "learned"
+        learned = edge.learned
         span = place[n] - place[m]
         ax.annotate(
             "",
@@ -39,7 +39,7 @@ def draw_network(network: Network, ax: Axes | None = None) -> Axes:
                 "shrinkB": 22,
             },
         )
-        label = f"W[{n},{m}]" if learned else "id"
+        label = f"W[{n},{m}]" if learned else edge.name[:2]
         # arc3 puts its control point rad * length from the chord, and the curve reaches half of that
         # (in units of the screen: hence the equal aspect below). The label sits on its own arrow.
         height = 0 if span == 1 else 0.19 * span

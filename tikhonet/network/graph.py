@@ -1,8 +1,8 @@
-"""Sec. 2.1: multi-input ReLU networks and their forward pass (Eq. 1).
+"""Sec. 2.1: multi-input networks and their forward pass (Eq. 1).
 
 Layer 0 is the input, layers 1..N are hidden, layer N feeds the classifier V. An edge `(n, m)`
-brings layer m into layer n and is either a learned matrix `W[n, m]` or the identity. A bias is
-a learned edge from the constant layer `BIAS`, so nothing downstream treats it as a special case.
+brings layer m into layer n (`edges.py`): a learned matrix `W[n, m]`, the identity, or a bias, which is
+an edge from the constant layer `BIAS`. All hidden layers have one activation (`activation.py`).
 """
 
 from __future__ import annotations
@@ -10,20 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from numbers import Integral
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from tikhonet.network.activation import Activation
+from tikhonet.network.edges import Edge, edge_named
+from tikhonet.network.errors import ArgumentError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = Tensor | np.ndarray
-Edge = tuple[int, int]
-Kind = Literal["learned", "identity"]
+Pair = tuple[int, int]
+"""The target n and the source m of an edge."""
 Layers = dict[int, Tensor]
-Weights = dict[Edge, Tensor]
+Weights = dict[Pair, Tensor]
 
 BIAS = -1
 """The constant layer: one column of ones."""
@@ -34,7 +38,7 @@ def tensor(array: Array) -> Tensor:
     return array if isinstance(array, Tensor) else torch.tensor(array)
 
 
-def _group(pairs: Iterable[Edge]) -> dict[int, tuple[int, ...]]:
+def _group(pairs: Iterable[Pair]) -> dict[int, tuple[int, ...]]:
     """The second numbers by the first, in order."""
     groups: dict[int, tuple[int, ...]] = {}
     for first, second in pairs:
@@ -43,17 +47,26 @@ def _group(pairs: Iterable[Edge]) -> dict[int, tuple[int, ...]]:
 
 
 class Network:
-    """An acyclic network of ReLU layers, each the ReLU of a sum over several earlier layers.
+    """An acyclic network, each layer the activation of a sum over several earlier layers.
 
-    `widths` holds d_0..d_N; `edges` maps `(n, m)` to "learned" or "identity"; `bias` is True
-    for all hidden layers, or the layers that have one.
+    Parameters
+    ----------
+    widths : sequence of int
+        The widths d_0..d_N of the input and of the hidden layers.
+    edges : mapping of (n, m) to str or Edge
+        What brings layer m into layer n: "dense" (a learned matrix), "identity", or an `Edge`.
+    bias : bool or iterable of int, default=False
+        True for all hidden layers, or the layers that have one.
+    activation : str or Activation, default="relu"
+        The activation of the hidden layers.
     """
 
     def __init__(
         self,
         widths: Sequence[int],
-        edges: Mapping[Edge, Kind],
+        edges: Mapping[Pair, str | Edge],
         bias: bool | Iterable[int] = False,
+        activation: str | Activation = "relu",
     ) -> None:
         if len(widths) < 2:
             raise ValueError(f"widths must hold the input's width and at least one hidden layer's, got {list(widths)}")
@@ -61,36 +74,36 @@ class Network:
             if not isinstance(width, Integral) or width < 1:
                 raise ValueError(f"the width of layer {layer} must be an integer of at least 1, got {width!r}")
         self.widths = tuple(int(width) for width in widths)
+        self.activation = Activation.named(activation)
         biased = range(1, self.depth + 1) if bias is True else () if bias is False else bias
-        everything: dict[Edge, Kind] = {(n, BIAS): "learned" for n in biased}
-        self.edges: dict[Edge, Kind] = dict(sorted((everything | dict(edges)).items()))
-        for edge in self.edges:
-            self._check_edge(edge)
+        everything: dict[Pair, str | Edge] = {(n, BIAS): "bias" for n in biased}
+        self.edges = {pair: self._joined(pair, kind) for pair, kind in sorted((everything | dict(edges)).items())}
+        self.learned = tuple(pair for pair, edge in self.edges.items() if edge.learned)
+        self.penalised = tuple(pair for pair in self.learned if self.edges[pair].penalised)
+        """The edges whose weights count for sets, ridges and budgets: the learned ones but the biases."""
         self._sources = _group(self.edges)
-        self._learned_sources = _group(edge for edge, kind in self.edges.items() if kind == "learned")
+        self._learned_sources = _group(self.learned)
+        self._fixed_sources = _group(pair for pair, edge in self.edges.items() if not edge.learned)
         self._targets = _group((m, n) for n, m in self.edges)
         self.hidden = self._order()
         self._check_connected()
 
     @classmethod
-    def chain(cls, widths: Sequence[int], bias: bool | Iterable[int] = False) -> Network:
+    def chain(
+        cls, widths: Sequence[int], bias: bool | Iterable[int] = False, activation: str | Activation = "relu"
+    ) -> Network:
         """A plain sequence of fully connected layers."""
-        return cls(widths, {(n, n - 1): "learned" for n in range(1, len(widths))}, bias)
+        return cls(widths, {(n, n - 1): "dense" for n in range(1, len(widths))}, bias, activation)
 
     @classmethod
     def paper(cls, width: int = 784) -> Network:
         """The network of Sec. 3.3.1: three learned matrices and three skips, all of one width."""
-        return cls(
-            [width] * 4,
-            {
-                (1, 0): "learned",
-                (2, 0): "identity",
-                (2, 1): "learned",
-                (3, 0): "identity",
-                (3, 1): "identity",
-                (3, 2): "learned",
-            },
-        )
+        dense = {(n, n - 1): "dense" for n in (1, 2, 3)}
+        return cls([width] * 4, dense | {(2, 0): "identity", (3, 0): "identity", (3, 1): "identity"})
+
+    def with_activation(self, activation: Activation) -> Network:
+        """The network with another activation."""
+        return self if activation == self.activation else Network(self.widths, self.edges, activation=activation)
 
     @property
     def depth(self) -> int:
@@ -107,16 +120,17 @@ class Network:
     def learned_sources(self, n: int) -> tuple[int, ...]:
         return self._learned_sources.get(n, ())
 
+    def fixed_sources(self, n: int) -> tuple[int, ...]:
+        """The layers that feed layer n by an edge without weights."""
+        return self._fixed_sources.get(n, ())
+
     def targets(self, m: int) -> tuple[int, ...]:
         """The layers that layer m feeds."""
         return self._targets.get(m, ())
 
-    @property
-    def learned(self) -> tuple[Edge, ...]:
-        return tuple(edge for edge, kind in self.edges.items() if kind == "learned")
-
-    def shape(self, edge: Edge) -> tuple[int, int]:
-        return self.width(edge[0]), self.width(edge[1])
+    def shape(self, pair: Pair) -> tuple[int, int]:
+        """The rows and columns of `W[n, m]`."""
+        return self.edges[pair].shape
 
     def layers(self, X: Tensor) -> Layers:
         """The layers that are given: the input and, if any layer has a bias, the constant."""
@@ -131,14 +145,11 @@ class Network:
         """Z[n], the sum over m in M_n of `U[m] W[n, m]'`; over `sources` only, if given."""
         Z: Tensor | None = None
         for m in self.sources(n) if sources is None else sources:
-            if self.edges[n, m] == "identity":
-                Z = U[m].clone() if Z is None else Z.add_(U[m])
-            else:
-                Z = U[m] @ W[n, m].T if Z is None else Z.addmm_(U[m], W[n, m].T)
+            Z = self.edges[n, m].apply(U[m], W.get((n, m)), out=Z)
         return U[0].new_zeros(len(U[0]), self.widths[n]) if Z is None else Z
 
     def forward(self, X: Tensor, W: Weights) -> Layers:
-        """Eq. 1: all layers of the network proper, `U[n] = max(0, Z[n])`."""
+        """Eq. 1: all layers of the network proper, `U[n]` the activation of `Z[n]`."""
         self.check_weights(W)
         if X.ndim != 2 or X.shape[1] != self.widths[0]:
             raise ValueError(f"X must have shape (samples, {self.widths[0]}) for this network, got {tuple(X.shape)}")
@@ -147,8 +158,25 @@ class Network:
             raise ValueError(f"X must have the type of the weights, {like.dtype}, got {X.dtype}; use X.to(W[1, 0])")
         U = self.layers(X)
         for n in self.hidden:
-            U[n] = self.pre_activation(n, U, W).relu_()
+            U[n] = self.activation.value_(self.pre_activation(n, U, W))
         return U
+
+    def stacked_inputs(self, n: int, U: Mapping[int, Tensor]) -> Tensor:
+        """The inputs of all learned edges into layer n side by side."""
+        parts = [self.edges[n, m].gram_inputs(U[m]) for m in self.learned_sources(n)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def stacked_weights(self, n: int, W: Weights) -> Tensor:
+        """The matrices of all learned edges into layer n side by side."""
+        return torch.cat([W[n, m] for m in self.learned_sources(n)], dim=1)
+
+    def stacked_widths(self, n: int) -> list[int]:
+        return [self.shape((n, m))[1] for m in self.learned_sources(n)]
+
+    def split_weights(self, n: int, M: Tensor) -> Weights:
+        """The matrices that stand side by side in M, by edge."""
+        parts = M.split(self.stacked_widths(n), dim=1)
+        return {(n, m): part for m, part in zip(self.learned_sources(n), parts, strict=True)}
 
     def features(self, X: Array, W: Weights, chunk_rows: int = 4096) -> Tensor:
         """The last hidden layer of the network proper, without keeping the others.
@@ -177,9 +205,8 @@ class Network:
         generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
         W = {}
         for n, m in self.learned:
-            draw = torch.randn(self.shape((n, m)), generator=generator, dtype=torch.float64)
-            fan_in = sum(self.width(source) for source in self.learned_sources(n) if source != BIAS)
-            W[n, m] = (draw * (0.0 if m == BIAS else scale / fan_in**0.5)).to(device, dtype)
+            fan_in = sum(self.edges[n, source].fan_in for source in self.learned_sources(n))
+            W[n, m] = self.edges[n, m].random(generator, scale / max(1, fan_in) ** 0.5).to(device, dtype)
         return W
 
     def check_weights(self, W: Weights) -> None:
@@ -202,41 +229,34 @@ class Network:
         return draw_network(self, ax)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Network) and (self.widths, self.edges) == (other.widths, other.edges)
+        return isinstance(other, Network) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.widths, tuple(self.edges.items())))
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self.widths, tuple(self.edges.items()), self.activation
 
     def __repr__(self) -> str:
-        def term(n: int, m: int) -> str:
-            if m == BIAS:
-                return f"b{n}"
-            return f"u{m}" if self.edges[n, m] == "identity" else f"W[{n},{m}] u{m}"
-
         lines = [f"Network({' -> '.join(map(str, self.widths))})"]
         for n in self.hidden:
-            lines.append(f"  u{n} = relu({' + '.join(term(n, m) for m in reversed(self.sources(n)))})")
+            terms = " + ".join(self.edges[n, m].term(n, m) for m in reversed(self.sources(n)))
+            lines.append(f"  u{n} = {self.activation.formula(terms)}")
         count = sum(rows * columns for rows, columns in map(self.shape, self.learned))
         lines.append(f"  {count:,} weights in {len(self.learned)} learned edges")
         return "\n".join(lines)
 
-    def _check_edge(self, edge: Edge) -> None:
-        n, m = edge
+    def _joined(self, pair: Pair, kind: str | Edge) -> Edge:
+        n, m = pair
         if not 1 <= n <= self.depth or not BIAS <= m <= self.depth:
             raise ValueError(
                 f"edge ({n}, {m}) names an unknown layer: targets are 1..{self.depth}, "
                 f"sources 0..{self.depth} (or BIAS = {BIAS})"
             )
-        kind = self.edges[edge]
-        if kind not in ("learned", "identity"):
-            raise ValueError(f"edge ({n}, {m}) must be 'learned' or 'identity', got {kind!r}")
-        if kind == "identity" and m == BIAS:
-            raise ValueError(f"edge ({n}, {m}) from the constant must be 'learned', a bias")
-        if kind == "identity" and self.width(n) != self.width(m):
-            raise ValueError(
-                f"identity edge ({n}, {m}) joins unequal widths: layer {n} has {self.width(n)}, "
-                f"layer {m} has {self.width(m)}; make it 'learned' or the widths equal"
-            )
+        try:
+            return edge_named(kind, m == BIAS).join(self.width(m), self.width(n))
+        except ArgumentError as error:
+            raise ArgumentError("edges", f"edge ({n}, {m}): {error}") from None
 
     def _order(self) -> tuple[int, ...]:
         """The hidden layers, each after its sources."""

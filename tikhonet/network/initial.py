@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from tikhonet.network.graph import BIAS, Network, Weights
+from tikhonet.network.graph import Network, Weights
 
 Initial = Literal["auto", "gaussian", "looks-linear"]
 
@@ -53,8 +53,8 @@ def check_initial(kind: str) -> None:
 
 
 def deep_and_plain(network: Network) -> bool:
-    """More than `DEEP` hidden layers, and no identity edge that brings a layer's signal past the ones in between."""
-    return network.depth > DEEP and "identity" not in network.edges.values()
+    """More than `DEEP` hidden layers, and no fixed edge that brings a layer's signal past the ones in between."""
+    return network.depth > DEEP and len(network.learned) == len(network.edges)
 
 
 def looks_linear(network: Network, n: int, m: int, scale: float, generator: torch.Generator) -> Tensor:
@@ -64,9 +64,9 @@ def looks_linear(network: Network, n: int, m: int, scale: float, generator: torc
     network still looks linear.
     """
     rows, columns = network.shape((n, m))
-    if m == BIAS:
+    if network.edges[n, m].constant:
         return torch.zeros(rows, columns, dtype=torch.float64)
-    sources = [source for source in network.learned_sources(n) if source != BIAS]
+    sources = [source for source in network.learned_sources(n) if not network.edges[n, source].constant]
     half = -(-rows // 2)
     if m == 0 or columns == 1:
         block = torch.randn(half, columns, generator=generator, dtype=torch.float64) * (scale * (2 / columns) ** 0.5)

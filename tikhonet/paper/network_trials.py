@@ -13,9 +13,9 @@ from typing import Any
 
 from torch import Tensor
 
-from tikhonet.descent.certificates import Check, certify, check_feasible, check_sparsity, check_stationary
+from tikhonet.descent.certificates import Check, certify, check_feasible, check_stationary
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import Epoch, History, Status, Training
+from tikhonet.descent.result import History, Status
 from tikhonet.descent.start import initial_blocks
 from tikhonet.network.graph import Weights
 from tikhonet.paper.baselines.backprop import Backprop
@@ -23,6 +23,8 @@ from tikhonet.paper.experiment import Method, Watch
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples
 from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.sparsity.measure import check_sparsity
+from tikhonet.trainer.training import Epoch, Training
 
 TOLERANCE = BlockDescent().tol
 """A point is stationary when its projected gradient is this much of the starting point's: the solvers' own rule."""

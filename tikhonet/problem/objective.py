@@ -2,7 +2,8 @@
 
     f = sum_i loss(y_i, V u_{i,N}) + sum_n gamma_n sum_i D(u_{i,n}, z_{i,n}) + ridges on V and W
 
-over U >= 0, V and W in their sets, with z_n the sum over m in M_n of W_{n,m} u_m.
+over U in the activation's interval (ReLU: U >= 0), V and W in their sets, with z_n the sum over m in M_n of
+W_{n,m} u_m.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from tikhonet.network.graph import BIAS, Edge, Layers, Network, Weights
+from tikhonet.network.graph import Layers, Network, Pair, Weights
 from tikhonet.problem.lifts import Lift, Tikhonov
 from tikhonet.problem.losses import Loss, Squared
 from tikhonet.problem.samples import Samples, rows_of
@@ -76,7 +77,7 @@ class Problem:
     lift: Lift = Tikhonov()
     gamma: float | tuple[float, ...] = 0.1
     V_set: ConvexSet = Everything()
-    W_set: ConvexSet | Mapping[Edge, ConvexSet] = Everything()
+    W_set: ConvexSet | Mapping[Pair, ConvexSet] = Everything()
     ridge_V: float = 0.0
     ridge_W: float = 0.0
 
@@ -109,21 +110,20 @@ class Problem:
     def gamma_of(self, n: int) -> float:
         return float(self.gamma if isinstance(self.gamma, (int, float, Real)) else self.gamma[n - 1])
 
-    def edge_set(self, edge: Edge) -> ConvexSet:
+    def edge_set(self, edge: Pair) -> ConvexSet:
         if isinstance(self.W_set, Mapping):
             return self.W_set.get(edge, Everything())
-        return Everything() if edge[1] == BIAS else self.W_set
+        return self.W_set if self.network.edges[edge].penalised else Everything()
 
     def layer_set(self, n: int) -> ConvexSet:
         """The set of all learned matrices of layer n side by side."""
-        sources = self.network.learned_sources(n)
-        sets = tuple(self.edge_set((n, m)) for m in sources)
-        if all(isinstance(set_, Everything) for set_ in sets):
+        sets = tuple(self.edge_set((n, m)) for m in self.network.learned_sources(n))
+        if all(set_.everything for set_ in sets):
             return Everything()
-        return Columns(sets, tuple(self.network.width(m) for m in sources))
+        return Columns(sets, tuple(self.network.stacked_widths(n)))
 
-    def edge_ridge(self, edge: Edge) -> float:
-        return 0.0 if edge[1] == BIAS else self.ridge_W
+    def edge_ridge(self, edge: Pair) -> float:
+        return self.ridge_W if self.network.edges[edge].penalised else 0.0
 
     def feature_groups(self) -> tuple[tuple[int, ...], ...]:
         """The convex blocks of U: all hidden layers at once, or one by one from the last."""
@@ -156,7 +156,7 @@ class Problem:
         def lift(n: int) -> float:
             def value(rows: slice) -> Tensor:
                 U = rows_of(blocks.U, rows)
-                return self.lift.value(U[n], self.network.pre_activation(n, U, blocks.W))
+                return self.lift.value(U[n], self.network.pre_activation(n, U, blocks.W), self.network.activation)
 
             return self.gamma_of(n) * samples.weighted_sum(value)
 
@@ -174,11 +174,11 @@ class Problem:
         """Gradients of one sample's terms in its U[n] and, for the W-step, in its Z[n]."""
         network, last = self.network, self.network.depth
         Z = {n: network.pre_activation(n, U, W) for n in network.hidden}
-        grad_Z = {n: self.gamma_of(n) * self.lift.grad_Z(U[n], Z[n]) for n in network.hidden}
-        grad_U = {n: self.gamma_of(n) * self.lift.grad_U(U[n], Z[n]) for n in network.hidden}
-        for k, n in network.edges:
+        grad_Z = {n: self.gamma_of(n) * self.lift.grad_Z(U[n], Z[n], network.activation) for n in network.hidden}
+        grad_U = {n: self.gamma_of(n) * (U[n] - Z[n]) for n in network.hidden}
+        for (k, n), edge in network.edges.items():
             if n in grad_U:
-                grad_U[n] += grad_Z[k] if network.edges[k, n] == "identity" else grad_Z[k] @ W[k, n]
+                grad_U[n] += edge.adjoint(grad_Z[k], W.get((k, n)))
         grad_U[last] += self.loss.slope(targets, U[last] @ V.T) @ V
         return grad_U, grad_Z
 
@@ -200,11 +200,11 @@ class Problem:
             grad_U, grad_Z = self.feature_gradient(U, V, W, targets)
             for n in self.network.hidden:
                 gradient = samples.weigh(grad_U[n], rows)
-                add("U", (U[n] - (U[n] - gradient).relu()).square().sum())
+                add("U", (U[n] - self.network.activation.value_(U[n] - gradient)).square().sum())
             slope = samples.weigh(self.loss.slope(targets, U[last] @ V.T), rows)
             add("V", slope.T @ U[last])
             for n, m in W:
-                add(f"{n},{m}", samples.weigh(grad_Z[n], rows).T @ U[m])
+                add(f"{n},{m}", self.network.edges[n, m].product(samples.weigh(grad_Z[n], rows), U[m]))
         sums = {name: samples.reduce(part) for name, part in sums.items()}
         grad_V = grad_V + sums["V"]
         residual_W = 0.0

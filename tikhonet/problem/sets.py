@@ -1,4 +1,4 @@
-"""The convex sets V and W of Eq. 4 (U is always the non-negative orthant).
+"""The convex sets V and W of Eq. 4 (that of U is the activation's interval).
 
 A set projects a matrix onto itself and says whether it contains one. A projection leaves every
 point of the set as it is, bit for bit, and its result is in the set as stored, rounding included.
@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 
 class ConvexSet(ABC):
+    """A closed convex set of matrices."""
+
+    everything: ClassVar[bool] = False
+    """Whether it holds all matrices, so that nothing needs to be projected."""
+
     @abstractmethod
     def project(self, M: Tensor) -> Tensor:
         """The nearest point of the set."""
 
     def project_(self, M: Tensor) -> Tensor:
-        """The same in place."""
+        """The nearest point of the set, written over M."""
         return M.copy_(self.project(M))
 
     @abstractmethod
@@ -36,6 +42,8 @@ class ConvexSet(ABC):
 @dataclass(frozen=True)
 class Everything(ConvexSet):
     """All matrices."""
+
+    everything: ClassVar[bool] = True
 
     def project(self, M: Tensor) -> Tensor:
         return M

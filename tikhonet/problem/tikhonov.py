@@ -44,7 +44,7 @@ def apply_factor_transpose(problem: Problem, W: Weights, R: Layers) -> Layers:
         pull = problem.gamma_of(n) ** 0.5 * r
         U[n] += pull
         for m in network.sources(n):
-            U[m] -= pull if network.edges[n, m] == "identity" else pull @ W[n, m]
+            U[m] -= network.edges[n, m].adjoint(pull, W.get((n, m)))
     return U
 
 

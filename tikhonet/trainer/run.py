@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import Epoch, Status, Training, best_epoch
+from tikhonet.descent.result import Status
 from tikhonet.network.graph import BIAS, Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples
@@ -26,6 +26,7 @@ from tikhonet.trainer.sparsity.measure import measure_sparsity
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
 from tikhonet.trainer.statistics import TINY, RunningClassifier
 from tikhonet.trainer.step import Steps, TrainingState
+from tikhonet.trainer.training import Epoch, Training, best_epoch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from tikhonet.descent.convex import minimise_quadratic
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
-from tikhonet.problem.sets import ConvexSet, Everything
+from tikhonet.problem.sets import ConvexSet
 from tikhonet.trainer.sparsity.support import SupportSolver
 
 TINY = 1e-30
@@ -138,7 +138,7 @@ class RunningClassifier:
     def within(self, set_: ConvexSet, loss: Loss, ridge: float, unit: float) -> Tensor:
         """V for features in their own unit, in its set: the best one there for the squared loss, else the nearest."""
         V = set_.project(self.V / unit)
-        if isinstance(set_, Everything) or not loss.quadratic:
+        if set_.everything or not loss.quadratic:
             return V
         S, T = unit**2 * self.S.double(), unit * self.T.double()
         H = loss.curvature * S
@@ -188,7 +188,7 @@ def forward(problem: Problem, X: Tensor, W: Weights, masks: Layers) -> Pass:
     A, Z = network.layers(X * masks[0] if 0 in masks else X), {}
     for n in network.hidden:
         Z[n] = network.pre_activation(n, A, W)
-        A[n] = Z[n].relu()
+        A[n] = network.activation.value(Z[n])
         if n in masks:
             A[n] *= masks[n]
     return Pass(Z, A, masks)
@@ -211,14 +211,11 @@ def targets_sweep(problem: Problem, V: Tensor, W: Weights, state: Pass, slope: T
         pull = slope @ V if n == last else torch.zeros_like(state.Z[n])
         for k in network.targets(n):
             ratio = problem.gamma_of(k) / problem.gamma_of(n)
-            if network.edges[k, n] == "identity":
-                pull.add_(grad_Z[k], alpha=ratio)
-            else:
-                pull.addmm_(grad_Z[k], W[k, n], alpha=ratio)
+            network.edges[k, n].adjoint(grad_Z[k], W.get((k, n)), out=pull, alpha=ratio)
         if n in state.masks:
             pull *= state.masks[n]
-        U = torch.sub(state.Z[n], pull, out=pull).relu_()
-        grad_Z[n] = problem.lift.grad_Z(U, state.Z[n])
+        U = network.activation.value_(torch.sub(state.Z[n], pull, out=pull))
+        grad_Z[n] = problem.lift.grad_Z(U, state.Z[n], network.activation)
     return grad_Z
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from tikhonet.descent.result import Epoch
 from tikhonet.network.graph import BIAS, Weights
 from tikhonet.network.initial import initial_weights
 from tikhonet.problem.objective import Blocks, Problem
@@ -34,6 +33,7 @@ from tikhonet.trainer.statistics import (
     step_weights,
     targets_sweep,
 )
+from tikhonet.trainer.training import Epoch
 
 SILENT = 1e-12
 
@@ -163,13 +163,13 @@ class Steps:
         U = network.layers(X)
         for n in network.hidden:
             Z = network.pre_activation(n, U, W)
-            if "identity" not in {network.edges[n, m] for m in network.sources(n)}:
+            if not network.fixed_sources(n):
                 size = float(Z.square().mean().sqrt())
                 # No scale makes anything of a layer that is silent on all rows.
                 factor = self.recipe.initial_scale / size if size > SILENT else 1.0
                 W |= {(n, m): W[n, m] * factor for m in network.learned_sources(n)}
                 Z *= factor
-            U[n] = Z.relu_()
+            U[n] = network.activation.value_(Z)
         return W
 
     def step(self, batch: Batch) -> tuple[float, float]:

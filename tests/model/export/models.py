@@ -57,7 +57,7 @@ def oracle(forward, X):
         for m in forward.network.sources(n):
             if m == BIAS:
                 Z += forward.matrix((n, m))[:, 0]
-            elif forward.network.edges[n, m] == "identity":
+            elif not forward.network.edges[n, m].learned:
                 Z += U[m]
             else:
                 Z += U[m] @ forward.matrix((n, m)).T.astype(np.float64)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.strategies import SETS, make_samples, problems, seeds
 from tests.trainer.runs import SMALL64
 from tikhonet import BlockDescent, Box, Budget, Fenchel, Network, NonNegative, Problem, RowL1Ball, Status, Stochastic
-from tikhonet.descent.certificates import check_sparsity
 from tikhonet.network.graph import BIAS
 from tikhonet.trainer.sparsity.budget import bring_into, counted, free_layers, number
+from tikhonet.trainer.sparsity.measure import check_sparsity
 
 OVERS = ["row", "layer", "network", "units"]
 

@@ -29,7 +29,7 @@ def assign(network: Network) -> Buffers:
     for n in order:
         width = network.widths[n]
         ending = [m for m in network.sources(n) if m >= 0 and last[m] == n]
-        inside = [m for m in ending if network.edges[n, m] == "identity"]
+        inside = [m for m in ending if not network.edges[n, m].learned]
         busy = {place[m] for m in place if last[m] == -1 or rank[last[m]] >= rank[n]}
         free = [slot for slot in range(len(sizes)) if slot not in busy]
         if inside:

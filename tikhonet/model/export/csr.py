@@ -28,7 +28,7 @@ from tikhonet.model.storage import (
     weight_name,
     write_atomically,
 )
-from tikhonet.network.graph import BIAS, Edge, Network
+from tikhonet.network.graph import BIAS, Network, Pair
 
 VERSION = 1
 SCALING = ("shift", "scale", "low", "high")
@@ -40,7 +40,7 @@ class CSRModel:
     """Weights and head as `csr_array`s, biases and the four vectors of the input scaling as arrays."""
 
     network: Network
-    weights: dict[Edge, csr_array]
+    weights: dict[Pair, csr_array]
     biases: dict[int, Floats]
     scaling: dict[str, Floats]
     coef: csr_array | None

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from tikhonet.network.graph import BIAS, Edge, Network, Weights
+from tikhonet.network.graph import BIAS, Network, Pair, Weights
 
 Floats = NDArray[np.floating[Any]]
 Label = str | bool | int | float
@@ -71,7 +71,7 @@ class Forward:
         origin: Floats = (np.clip(0.0, self.low, self.high) - self.shift) / self.scale
         return origin
 
-    def matrix(self, edge: Edge) -> Floats:
+    def matrix(self, edge: Pair) -> Floats:
         """W_{n,m} as an array, in the type that it was trained in."""
         values: Floats = self.W[edge].detach().cpu().numpy()
         return values

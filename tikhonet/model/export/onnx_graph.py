@@ -78,7 +78,7 @@ class Graph:
         for n in network.hidden:
             terms = []
             for m in network.sources(n):
-                if network.edges[n, m] == "identity":
+                if not network.edges[n, m].learned:
                     terms.append(f"u{m}")
                 elif m == BIAS:
                     terms.append(self.constant(f"bias{n}", single(f"bias{n}", self.forward.matrix((n, m))[:, 0])))

@@ -118,7 +118,7 @@ def layer(forward: Forward, buffers: Buffers, n: int) -> Iterator[Step]:
     network, to, width = forward.network, buffers.offset[n], forward.network.widths[n]
     bias = constant(forward, n)
     sources = [m for m in network.sources(n) if m != BIAS]
-    identities = [m for m in sources if network.edges[n, m] == "identity"]
+    identities = [m for m in sources if not network.edges[n, m].learned]
     others = [m for m in identities if buffers.offset[m] != to]
     if len(others) < len(identities):
         if bias is not None:
@@ -130,7 +130,7 @@ def layer(forward: Forward, buffers: Buffers, n: int) -> Iterator[Step]:
     for m in others:
         yield Add(to, width, buffers.offset[m])
     for m in sources:
-        if network.edges[n, m] == "learned" and (matrix := forward.matrix((n, m))).any():
+        if network.edges[n, m].learned and (matrix := forward.matrix((n, m))).any():
             yield Product(to, buffers.offset[m], f"w_{n}_{m}", matrix, of_input=m == 0)
     yield Relu(to, width)
 

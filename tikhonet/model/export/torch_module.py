@@ -138,11 +138,11 @@ class ReLUNetwork(nn.Module):
         self.edges = nn.ModuleDict()
         self.biases = nn.ParameterDict()
         make = _smaller if sparse else _linear
-        for (n, m), kind in network.edges.items():
+        for (n, m), edge in network.edges.items():
             if m == BIAS:
                 self.biases[str(n)] = nn.Parameter(_copy(W[n, m][:, 0], V))
             else:
-                self.edges[_key(n, m)] = nn.Identity() if kind == "identity" else make(_copy(W[n, m], V))
+                self.edges[_key(n, m)] = make(_copy(W[n, m], V)) if edge.learned else nn.Identity()
         self.head = make(_copy(V, V), None if intercept is None else _copy(intercept, V))
         self.register_buffer("shift", None if shift is None else _copy(shift, V))
         self.register_buffer("scale", None if scale is None else _copy(scale, V))

@@ -16,13 +16,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from tikhonet.descent.result import Epoch, Status, Training
+from tikhonet.descent.result import Status
 from tikhonet.network.graph import Weights
 from tikhonet.network.initial import Initial, check_initial, initial_weights
 from tikhonet.paper.baselines.pruning import PrunedWeights, Pruning
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples
 from tikhonet.trainer.batches import ArrayBatches
+from tikhonet.trainer.training import Epoch, Training
 
 Make = Callable[[Iterable[Tensor], float], torch.optim.Optimizer]
 
@@ -150,11 +151,11 @@ class Backprop:
         network = problem.network
         U = network.layers(torch.dropout(X, self.drop_inputs, train=True) if self.drop_inputs else X)
         for n in network.hidden:
-            parts = [U[m] if network.edges[n, m] == "identity" else U[m] @ W[n, m].T for m in network.sources(n)]
+            parts = [network.edges[n, m].apply(U[m], W.get((n, m))) for m in network.sources(n)]
             Z = parts[0]
             for part in parts[1:]:
                 Z = Z + part
-            U[n] = Z.relu()
+            U[n] = network.activation.value(Z)
         features = U[network.depth]
         if self.drop_features:
             features = torch.dropout(features, self.drop_features, train=True)

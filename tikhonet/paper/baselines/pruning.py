@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import prune
 
-from tikhonet.network.graph import BIAS, Edge, Weights
+from tikhonet.network.graph import BIAS, Pair, Weights
 
 Over = Literal["layer", "network"]
 EVERY = 20
@@ -74,7 +74,7 @@ class PrunedWeights:
         self.matrices = {edge: Matrix(matrix.detach().clone()) for edge, matrix in W.items()}
         self.parameters = [parameter for matrix in self.matrices.values() for parameter in matrix.parameters()]
         counted = [edge for edge in W if edge[1] != BIAS]
-        self.groups: list[list[Edge]] = [counted] if pruning.over == "network" else [[edge] for edge in counted]
+        self.groups: list[list[Pair]] = [counted] if pruning.over == "network" else [[edge] for edge in counted]
 
     def weights(self) -> Weights:
         """The masked matrices, differentiably."""
@@ -91,7 +91,7 @@ class PrunedWeights:
             for group in self.groups:
                 self.prune(group, now)
 
-    def prune(self, group: list[Edge], share: float) -> None:
+    def prune(self, group: list[Pair], share: float) -> None:
         modules = [(self.matrices[edge], "weight") for edge in group]
         masks = [getattr(module, "weight_mask", torch.ones_like(module.weight)) for module, _ in modules]
         left, total = int(sum(int(mask.sum()) for mask in masks)), sum(mask.numel() for mask in masks)

@@ -17,12 +17,12 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from tikhonet.network.graph import BIAS, Edge, Network, Weights
+from tikhonet.network.graph import Network, Pair, Weights
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.sets import Ball, ConvexSet
 
 Over = Literal["row", "layer", "network", "units"]
-Support = dict[Edge, Tensor]
+Support = dict[Pair, Tensor]
 """Where the weights of every learned edge may be nonzero."""
 
 
@@ -103,14 +103,14 @@ class Budget:
         return sum(number(total, self.share) for total in layers.values() if total)
 
 
-def counted(network: Network) -> list[Edge]:
+def counted(network: Network) -> tuple[Pair, ...]:
     """The edges whose weights count: all learned ones but the biases."""
-    return [edge for edge in network.learned if edge[1] != BIAS]
+    return network.penalised
 
 
 def free_layers(network: Network) -> list[int]:
     """The layers that can lose units: those that no identity feeds."""
-    return [n for n in network.hidden if all(network.edges[n, m] == "learned" for m in network.sources(n))]
+    return [n for n in network.hidden if not network.fixed_sources(n)]
 
 
 def number(total: int, share: float) -> int:
@@ -123,7 +123,7 @@ def largest_by_row(size: Tensor, share: float) -> Tensor:
     return torch.zeros_like(size, dtype=torch.bool).scatter_(1, kept, True)
 
 
-def largest(size: Mapping[Edge, Tensor], share: float) -> Support:
+def largest(size: Mapping[Pair, Tensor], share: float) -> Support:
     """The largest entries of several matrices taken together."""
     if not size:
         return {}
@@ -140,13 +140,13 @@ def whole_units(network: Network, W: Weights, V: Tensor, power: Mapping[int, Ten
     for n in free_layers(network):
         onward = V.square().sum(0) if n == network.depth else torch.zeros_like(power[n])
         for k in network.targets(n):
-            onward = onward + (1.0 if network.edges[k, n] == "identity" else W[k, n].square().sum(0))
+            onward = onward + network.edges[k, n].onward(W.get((k, n)))
         kept = (onward * power[n]).topk(number(network.widths[n], density), sorted=False).indices
         alive = torch.zeros_like(onward, dtype=torch.bool).index_fill_(0, kept, True)
         for m in network.sources(n):
             support[n, m] = support[n, m] & alive[:, None]
         for k in network.targets(n):
-            if network.edges[k, n] == "learned":
+            if network.edges[k, n].learned:
                 support[k, n] = support[k, n] & alive
     return support
 

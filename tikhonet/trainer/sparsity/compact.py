@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tikhonet.network.graph import BIAS, Edge, Kind, Network, Weights
+from tikhonet.network.edges import Edge
+from tikhonet.network.graph import BIAS, Network, Pair, Weights
 from tikhonet.trainer.sparsity.measure import living
 
 
@@ -23,14 +24,11 @@ def compact(network: Network, W: Weights, V: Tensor) -> tuple[Network, Weights, 
     for n in network.hidden:
         units = living(network, W, n).nonzero().flatten()
         kept[n] = units if len(units) else kept[BIAS]
-    whole = {n for n in range(len(network.widths)) if len(kept[n]) == network.widths[n]}
-    edges: dict[Edge, Kind] = {}
+    edges: dict[Pair, str | Edge] = {}
     smaller: Weights = {}
-    for (n, m), kind in network.edges.items():
-        edges[n, m] = kind if kind == "learned" or {n, m} <= whole else "learned"
-        if kind == "learned":
-            smaller[n, m] = W[n, m][kept[n]][:, kept[m]]
-        elif edges[n, m] == "learned":
-            smaller[n, m] = (kept[n][:, None] == kept[m]).to(V)
+    for (n, m), edge in network.edges.items():
+        edges[n, m], matrix = edge.select(W.get((n, m)), kept[n], kept[m])
+        if matrix is not None:
+            smaller[n, m] = matrix.to(V)
     widths = [len(kept[n]) for n in range(len(network.widths))]
-    return Network(widths, edges), smaller, V[:, kept[network.depth]]
+    return Network(widths, edges, activation=network.activation), smaller, V[:, kept[network.depth]]

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from tikhonet.network.graph import Edge, Network, Weights
+from tikhonet.descent.certificates import Check
+from tikhonet.network.graph import Network, Pair, Weights
 from tikhonet.problem.objective import Problem
-from tikhonet.problem.sets import Everything
 from tikhonet.trainer.sparsity.budget import Budget, counted, free_layers
 from tikhonet.trainer.sparsity.refit import Refit
 
@@ -25,8 +25,8 @@ class Sparsity:
     """
 
     kind: Kind
-    nonzeros: dict[Edge, int]
-    weights: dict[Edge, int]
+    nonzeros: dict[Pair, int]
+    weights: dict[Pair, int]
     budget: Budget | None = None
     allowed: int | None = None
     """How many nonzeros the budget allows in all; units, where it is over units."""
@@ -56,7 +56,7 @@ def measure_sparsity(
 ) -> Sparsity:
     network = problem.network
     edges = counted(network)
-    constrained = any(not isinstance(problem.edge_set(edge), Everything) for edge in edges)
+    constrained = any(not problem.edge_set(edge).everything for edge in edges)
     kinds: dict[tuple[bool, bool], Kind] = {
         (False, False): "none",
         (False, True): "set",
@@ -79,9 +79,32 @@ def living_units(network: Network, W: Weights) -> int:
 
 def living(network: Network, W: Weights, n: int) -> Tensor:
     """Which units of layer n any weight, bias or identity feeds."""
-    sources = network.sources(n)
-    if any(network.edges[n, m] == "identity" for m in sources):
-        # A network of identities alone has no weights, hence no device but the default one.
-        device = W[network.learned[0]].device if network.learned else None
-        return torch.ones(network.widths[n], dtype=torch.bool, device=device)
-    return torch.cat([W[n, m] != 0 for m in sources], dim=1).any(1)
+    # A network of identities alone has no weights, hence no device but the default one.
+    device = W[network.learned[0]].device if network.learned else None
+    alive = torch.zeros(network.widths[n], dtype=torch.bool, device=device)
+    for m in network.sources(n):
+        alive |= network.edges[n, m].feeds(W.get((n, m)))
+    return alive
+
+
+def check_sparsity(sparsity: Sparsity) -> tuple[Check, ...]:
+    """Under a budget: it is met to the weight, and the refit solved its least squares on the support."""
+    if sparsity.budget is None:
+        return ()
+    what = "units" if sparsity.budget.over == "units" else "weights"
+    checks = [
+        Check(
+            "budget",
+            "the budget of nonzeros is met exactly",
+            sparsity.used == sparsity.allowed,
+            f"{sparsity.used:,} {what} of {sparsity.allowed:,} allowed; {100 * sparsity.share:.2f}% of all weights",
+        )
+    ]
+    if sparsity.refit:
+        refit = sparsity.refit
+        figure = f"relative residual {refit.residual:.3g} in float64; training loss {refit.before:.5g}"
+        figure += f" -> {refit.after:.5g}" + ("" if refit.kept else ", so the weights before it were kept")
+        checks.append(
+            Check("refit", "the refit solves its least squares on the support", refit.residual <= 1e-9, figure)
+        )
+    return tuple(checks)
