@@ -218,4 +218,3 @@ def shown(network: Network) -> str:
     hidden = network.widths[1:]
     same = len(set(hidden)) == 1
     return f"{network.widths[0]}, " + (f"{len(hidden)} x {hidden[0]}" if same else ", ".join(map(str, hidden)))
-

@@ -31,7 +31,7 @@ from tikhonet.paper.hash_coders import Classical, Classifier, Hasher, Trained, W
 from tikhonet.paper.hash_databases import SETTINGS, Database, read_database
 from tikhonet.paper.hashing_figures import hashing_figures
 from tikhonet.paper.hashing_findings import hashing_claims
-from tikhonet.paper.hashing_results import SHOWN_BITS, AtLength, Coding, HashRecord, Hashing
+from tikhonet.paper.hashing_results import SHOWN_BITS, AtLength, Coding, Hashing, HashRecord
 from tikhonet.paper.pictures import Picture, photograph
 from tikhonet.paper.records import Pictures, finite
 

@@ -14,8 +14,8 @@ from tikhonet.descent.result import Status
 from tikhonet.model.svm import choose_svm
 from tikhonet.network.graph import Network, Weights
 from tikhonet.paper.labelled_images import Images
-from tikhonet.paper.records import Pictures
 from tikhonet.paper.network_trials import Outcome
+from tikhonet.paper.records import Pictures
 
 UNITS = 16
 """First-layer units whose weights are kept: those with the longest rows."""

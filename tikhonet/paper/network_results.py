@@ -108,7 +108,7 @@ class Networks(Comparison[NetworkRow]):
     def noise(self, *errors: float) -> float:
         """The standard error, in points, of a difference of two error rates on this test set."""
         shares = [error / 100 for error in errors]
-        return 100 * math.sqrt(sum(p * (1 - p) for p in shares) / self.first.data["test"])
+        return 100 * math.sqrt(sum(p * (1 - p) for p in shares) / int(self.first.data["test"]))
 
 
 class NetworkExperiment(Experiment):
@@ -172,4 +172,3 @@ def error_range(row: NetworkRow) -> str:
 def trained(name: str) -> Any:
     """A value of the rows that were trained; None of the others."""
     return lambda row: getattr(row, name) if row.passes else None
-

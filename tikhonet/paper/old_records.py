@@ -51,7 +51,9 @@ def read_old(path: Path) -> Record:
         with np.load(path.with_suffix(".npz"), allow_pickle=False) as arrays:
             pictures = {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, EOFError, RecursionError) as error:
-        raise RecordError(f"{path} and its .npz must be a record of version 0.1, and cannot be read ({error})") from None
+        raise RecordError(
+            f"{path} and its .npz must be a record of version 0.1, and cannot be read ({error})"
+        ) from None
     if not isinstance(content, dict) or content.pop("version", None) != 1:
         raise RecordError(f"{path} must be a record of version 0.1, and is not; delete it, or choose another folder")
     content["checks"] = [{"key": KEYS.get(check["claim"], "")} | check for check in content["checks"]]

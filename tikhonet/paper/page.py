@@ -1,4 +1,4 @@
-"""From the records of a run to its page: one HTML file that needs nothing but a browser, with figures and tables beside.
+"""From the records of a run to its page: one HTML file that needs nothing but a browser, figures and tables beside it.
 
 `write_report` reads no experiment's name: whatever a page shows comes from the methods of `Experiment`.
 """
@@ -50,7 +50,9 @@ def write_report(output: str | os.PathLike[str], *, command: str | None = None) 
     results = experiment.compare(records)
     figures = experiment.figures(results)
     drawn = [path for figure in figures for path in figure.draw().save(folder / "figures", figure.name)]
-    saved = [save_table(table, folder / "tables" / f"{name}.csv") for name, table in tables(experiment, results).items()]
+    saved = [
+        save_table(table, folder / "tables" / f"{name}.csv") for name, table in tables(experiment, results).items()
+    ]
     written = [path.relative_to(folder).as_posix() for path in (*drawn, *saved)]
     write_whole(folder / "report.html", render(experiment, results, figures, written, command).encode())
     return Report(folder / "report.html", drawn, saved)
@@ -65,7 +67,8 @@ def render(
     environment = Environment(
         loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"short": short, "inline": lambda figure: Markup(figure.draw().svg())}
+    environment.filters["short"] = short
+    environment.filters["inline"] = inline
     columns = [column for column in experiment.columns(results) if not column.hidden]
     return environment.get_template(experiment.template).render(
         css=Markup(asset("page.css")),
@@ -82,6 +85,13 @@ def render(
         files=written,
         **experiment.parts(results),
     )
+
+
+def inline(figure: Figure) -> Any:
+    """The figure as a part of the page."""
+    from markupsafe import Markup
+
+    return Markup(figure.draw().svg())
 
 
 def asset(name: str) -> str:

@@ -14,7 +14,16 @@ import torch
 
 from tikhonet.paper.experiment import Data, Experiment, Method, parse
 from tikhonet.paper.old_records import convert_folder
-from tikhonet.paper.records import FILE, Record, RecordError, append_record, hardware, pack_pictures, read_lines, versions
+from tikhonet.paper.records import (
+    FILE,
+    Record,
+    RecordError,
+    append_record,
+    hardware,
+    pack_pictures,
+    read_lines,
+    versions,
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,12 @@ def name_of(job: tuple[int, Method]) -> str:
 
 
 def do_trial(
-    experiment: Experiment, method: Method, data: Data, identity: Mapping[str, Any], trial: int, watch: Callable[[int], None]
+    experiment: Experiment,
+    method: Method,
+    data: Data,
+    identity: Mapping[str, Any],
+    trial: int,
+    watch: Callable[[int], None],
 ) -> Record:
     clock, machine = time.perf_counter(), hardware()
     measured = experiment.trial(method, data, trial, watch)

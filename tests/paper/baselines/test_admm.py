@@ -115,9 +115,7 @@ def test_pre_activations_are_the_minima_of_their_parabolas(activation):
             return 0.8 * (x - p) ** 2 + 2.5 * (min(activation.upper, max(0.0, x)) - q) ** 2
 
         ends = (-9, 0), (0, min(9, activation.upper)), (min(9, activation.upper), 9.1)
-        sides = [
-            minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-10}) for bounds in ends
-        ]
+        sides = [minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-10}) for bounds in ends]
         assert cost(z) <= min(side.fun for side in sides) + 1e-9
 
 

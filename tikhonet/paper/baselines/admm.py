@@ -214,16 +214,17 @@ def least_squares(A: Tensor, T: Tensor, ridge: float) -> Tensor:
     return torch.cholesky_solve(A.T @ T, torch.linalg.cholesky_ex(H)[0]).T.contiguous()
 
 
-def update_pre_activation(
-    inputs: Tensor, outputs: Tensor, beta: float, alpha: float, activation: Activation
-) -> Tensor:
+def update_pre_activation(inputs: Tensor, outputs: Tensor, beta: float, alpha: float, activation: Activation) -> Tensor:
     """Minimise over z, entry by entry:  beta (z - inputs)^2 + alpha (sigma(z) - outputs)^2.
 
     Inside the interval of the activation, below it and above it lies one parabola each; the best of their minima.
     """
     best = ((beta * inputs + alpha * outputs) / (beta + alpha)).clamp_(activation.lower, activation.upper)
     cost = beta * (best - inputs).square() + alpha * (best - outputs).square()
-    sides = (activation.lower, inputs.clamp(max=activation.lower)), (activation.upper, inputs.clamp(min=activation.upper))
+    sides = (
+        (activation.lower, inputs.clamp(max=activation.lower)),
+        (activation.upper, inputs.clamp(min=activation.upper)),
+    )
     for bound, side in sides:
         if math.isfinite(bound):
             beside = beta * (side - inputs).square() + alpha * (outputs - bound).square()
