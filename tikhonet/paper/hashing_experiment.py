@@ -17,7 +17,7 @@ import numpy as np
 from tikhonet.data.dataset import Dataset
 from tikhonet.hashing.codes import Codes
 from tikhonet.hashing.index import HammingIndex
-from tikhonet.hashing.measures import evaluate
+from tikhonet.hashing.retrieval import evaluate
 from tikhonet.hashing.quality import code_report
 from tikhonet.network.graph import Network
 from tikhonet.paper.baselines.admm import ADMM
