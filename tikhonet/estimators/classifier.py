@@ -21,7 +21,7 @@ from tikhonet.estimators.parameters import NameIn, Parameters, build_problem, do
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows, canonical, dense
 from tikhonet.estimators.targets import Classes
-from tikhonet.model.export import Forward
+from tikhonet.model.heads import head_names
 from tikhonet.model.model import Model
 from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.errors import ArgumentError
@@ -55,7 +55,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         **Parameters._parameter_constraints,
         "loss": [NameIn(lambda: Loss.kinds), Loss],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "head": [StrOptions({"svm", "ridge", "logistic", "trained"}), HasMethods(["fit", "decision_function"])],
+        "head": [NameIn(head_names), HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],
     }
 
@@ -169,20 +169,19 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if self.decision == "forward":
             return model.scores(rows, self.device)
         problem = build_problem(self, model.network, self._loss(), 1.0)
+        assert model.V is not None
         return -energies(problem, model.W, model.V, model.scaling(rows), len(self.classes_))
 
-    def to_forward(self) -> Forward:
-        forward = super().to_forward()
+    def exported_model(self) -> Model:
         if self.decision != "forward":
             raise ArgumentError(
                 "decision",
                 f'decision must be "forward" for a model to be exported, got {self.decision!r}; '
                 'use set_params(decision="forward")',
             )
-        classes = self.classes_.tolist()
-        if not all(is_plain(label) for label in classes):
+        if not self.model_.classes:
             raise ArgumentError("y", f"classes must be numbers or strings to be exported, got {self.classes_.dtype}")
-        return replace(forward, classes=tuple(classes), sharpness=self._classes.sharpness["forward"])
+        return self.model_
 
     def _check_savable(self) -> None:
         """Energies need the loss, the lift and gamma, and a model file keeps no objects."""
@@ -208,8 +207,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if dtype.kind not in "biufUO":
             raise ValueError(f"classes must be numbers or strings, got {dtype}")
         labels = np.array([label for label in kept["classes"] if is_plain(label)], dtype)
-        if len(labels) != len(model.head.coef) or len(labels) < 2:
-            raise ValueError(f"there are {len(model.head.coef)} scores for {len(labels)} classes")
+        if len(labels) != model.outputs or len(labels) < 2:
+            raise ValueError(f"there are {model.outputs} scores for {len(labels)} classes")
         measured = {rule: float(value) for rule, value in dict(kept["sharpness"]).items()}
         if measured.get("energy") == 1.0:
             del measured["energy"]  # what older files say where it was not measured

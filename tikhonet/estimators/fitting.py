@@ -18,7 +18,7 @@ from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import users_level, watching
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
-from tikhonet.estimators.solvers import Course, Data, Trained, threads
+from tikhonet.estimators.solvers import Course, Trained, threads
 from tikhonet.estimators.targets import Target
 from tikhonet.model.heads import Head, HeadData
 from tikhonet.model.model import Model
@@ -83,16 +83,19 @@ class Plan:
         X, targets, weight = self.tensors(rows)
         return (X, targets, weight) if np.ptp(rows.weight) > 0 else (X, targets)
 
+    def course(self, rows: Rows, held_out: Rows | None = None, epochs: int | None = None, **start: Any) -> Course:
+        """A run of the solver on these rows."""
+        method = self.parameters._method()
+        solver = method.build(self.parameters, len(rows), self.network)
+        solver = replace(solver, epochs=epochs) if epochs else solver
+        judge = self.validation(held_out) if held_out else None
+        return Course(method, solver, self.problem, *self.tensors(rows), judge, self.seed, **start)
+
     def train(self, rows: Rows, held_out: Rows | None = None, *, epochs: int | None = None, **start: Any) -> Trained:
-        """Run the solver on these rows, with bar and callbacks; say so where it stopped short."""
-        data = Data(*self.tensors(rows), held_out=self.validation(held_out) if held_out else None)
-        parameters, method = self.parameters, self.parameters._method()
-        solver = method.build(parameters, len(rows), self.network)
-        total = method.iterations(solver)
-        if epochs:
-            solver = replace(solver, epochs=epochs)
-        with watching(parameters.callbacks, parameters.verbose, total) as watch, threads(parameters.n_jobs):
-            trained = self.target.train(Course(method, solver, self.problem, data, self.seed, watch=watch, **start))
+        """Train on these rows, with bar and callbacks; say so where the run stopped short."""
+        parameters, course = self.parameters, self.course(rows, held_out, epochs, **start)
+        with watching(parameters.callbacks, parameters.verbose, course.iterations) as watch, threads(parameters.n_jobs):
+            trained = self.target.train(replace(course, watch=watch))
         if not epochs:
             warn_if_short(parameters, trained, watch.asked)
         return trained
@@ -101,11 +104,9 @@ class Plan:
         """Train on all rows, up to the epoch that was best on those held out."""
         assert isinstance(trained.history, list)
         best = best_epoch(trained.history).number
-        method = self.parameters._method()
-        solver, data = method.build(self.parameters, len(rows), self.network), Data(*self.tensors(rows))
+        course = self.course(rows, watch=lambda epoch: epoch.number >= best, **start)
         with threads(self.parameters.n_jobs):
-            stop = lambda epoch: epoch.number >= best  # noqa: E731
-            again = Course(method, solver, self.problem, data, self.seed, watch=stop, **start).run()
+            again = course.run()
         if again.iterations < best:  # interrupted
             return trained
         return replace(trained, W=again.W, V=again.V, state=again.state)
@@ -119,8 +120,8 @@ class Plan:
     def with_head(self, trained: Trained, rows: Rows, strength: float) -> Model:
         """The model with a head fitted on these rows."""
         model = self.model_of(trained)
-        head = self.target.head(model.head.coef).fit(self.head_data(model, rows), strength)
-        return replace(model, head=self.target.in_own_units(head))
+        head = self.target.head(model.linear_head.coef).fit(self.head_data(model, rows), strength)
+        return replace(model, **{"head": self.target.in_own_units(head)} | self.target.in_model())
 
     def head_data(self, model: Model, rows: Rows) -> HeadData:
         return HeadData(lambda: model.scaled_features(rows.X, self.parameters.device), rows.Y, rows.weight)
@@ -133,7 +134,7 @@ class Plan:
         Without any it is the last strength, where this kind of head knows it.
         """
         model = self.model_of(trained)
-        kind = self.target.head(model.head.coef)
+        kind = self.target.head(model.linear_head.coef)
         if not judge.any():
             judge = final
             strength = last if last in kind.grid else kind.default

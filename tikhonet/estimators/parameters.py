@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import (
 )
 
 from tikhonet.estimators.checks import ParameterError, check_callbacks, check_dropout, check_widths
-from tikhonet.estimators.solvers import METHODS, Method
+from tikhonet.estimators.solvers import METHODS, FullBatch, MiniBatch
 from tikhonet.network.activation import Activation
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
@@ -37,7 +37,7 @@ class NameIn(StrOptions):
     """A constraint: any name that is known when a parameter is checked, so that kinds may be defined later."""
 
     def __init__(self, known: Callable[[], Iterable[str]]) -> None:
-        self.known, self.type = known, str
+        self.known, self.type, self.hidden = known, str, False
         self.deprecated: set[str] = set()
 
     @property
@@ -196,7 +196,7 @@ class Parameters(BaseEstimator):
     def _loss(self) -> Loss:
         return Loss.kinds[self.loss]() if isinstance(self.loss, str) else self.loss
 
-    def _method(self) -> Method:
+    def _method(self) -> FullBatch | MiniBatch:
         return METHODS[self.solver]
 
     def _lift(self) -> Lift:

@@ -79,5 +79,5 @@ def outdoes(plan: Plan, trained: Trained, rows: Rows, last: Model) -> bool:
     trained = refit_V(plan, trained, rest)
     strength = plan.target.head(trained.V.cpu().double().numpy()).default
     models = plan.with_head(trained, rest, strength), last
-    new, old = (plan.target.score_loss(model.head, plan.head_data(model, test)) for model in models)
+    new, old = (plan.target.score_loss(model.linear_head, plan.head_data(model, test)) for model in models)
     return new < old

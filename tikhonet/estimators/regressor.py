@@ -8,15 +8,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods
 
 from tikhonet.estimators.checks import Columns, check_validation, check_weights
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import Parameters, documented
+from tikhonet.estimators.parameters import NameIn, Parameters, documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows, canonical, dense
 from tikhonet.estimators.targets import Numbers
+from tikhonet.model.heads import head_names
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Standard
 from tikhonet.network.errors import ArgumentError
@@ -44,7 +45,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (0.0, 0.4)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
-        "head": [StrOptions({"ridge", "trained"}), HasMethods(["fit", "predict"])],
+        "head": [NameIn(lambda: head_names(numbers=True)), HasMethods(["fit", "predict"])],
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -71,7 +72,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
         rows, single = checked_rows(columns, X, y, sample_weight, reset=not last)
         target = Numbers(self._loss(), self.head, single)
         if last:
-            known, outputs = self._numbers, len(last.model.head.coef)
+            known, outputs = self._numbers, last.model.outputs
             if rows.Y.shape[1] != outputs:
                 raise ArgumentError(
                     "y",
@@ -97,7 +98,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
 
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Numbers:
         standard = Standard(*(np.array(kept[name], np.float64) for name in ("mean", "deviation")))
-        if not len(standard.mean) == len(standard.deviation) == len(model.head.coef):
+        if not len(standard.mean) == len(standard.deviation) == model.outputs:
             raise ValueError("mean and deviation must hold one number for each output")
         return Numbers(self._loss(), self.head, bool(kept["single"]), standard)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import type_of_target
 from torch import Tensor
@@ -23,9 +22,8 @@ from torch import Tensor
 from tikhonet.estimators.callbacks import users_level
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.rows import Floats, Rows
-from tikhonet.model.heads import Head, HeadData, Kind, fit_classifier, fit_regressor, logistic, ridge, svm, trained
+from tikhonet.model.heads import Head, HeadData, HeadKind, cross_entropy, make_head, sharpness
 from tikhonet.model.model import Model
-from tikhonet.model.probabilities import cross_entropy, sharpness
 from tikhonet.model.scaling import Standard
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
@@ -45,16 +43,16 @@ class Target(ABC):
     holds_out = True
     """Whether rows may be held out, to stop early by and to choose the head's strength on."""
 
-    @abstractmethod
     def in_numbers(self, y: Any, name: str = "y") -> Floats:
         """The matrix Y of an argument `name` that holds labels, one row each."""
+        return np.asarray(y, np.float64).reshape(len(y), -1)
 
     @abstractmethod
     def encode(self, Y: Floats) -> Tensor:
         """Targets of the loss, one row for each row of Y."""
 
     @abstractmethod
-    def head(self, V: Floats) -> Kind:
+    def head(self, V: Floats) -> HeadKind:
         """The kind of linear map that goes on the features, where the solver left this V."""
 
     def started(self, rows: Rows, seed: int, last: Target | None) -> Self:
@@ -68,6 +66,10 @@ class Target(ABC):
     def in_own_units(self, head: Head) -> Head:
         """The head whose scores are in the units of y."""
         return head
+
+    def in_model(self) -> dict[str, Any]:
+        """The fields of the model that the target decides."""
+        return {}
 
     def score_loss(self, head: Head, data: HeadData) -> float:
         """How far the scores of a head in the units of y are from the targets."""
@@ -124,17 +126,8 @@ class Classes(Target):
     def encode(self, Y: Floats) -> Tensor:
         return self.loss.encode(torch.from_numpy(Y[:, 0].astype(np.int64)), len(self.labels))
 
-    def head(self, V: Floats) -> Kind:
-        classes = len(self.labels)
-        if self.chosen_head == "trained":
-            return trained(V)
-        if self.chosen_head == "svm":
-            return svm(classes)
-        if self.chosen_head == "ridge":
-            return ridge(lambda data: np.eye(classes)[data.labels])
-        if self.chosen_head == "logistic":
-            return logistic(classes)
-        return Kind(lambda data, strength: fit_classifier(clone(self.chosen_head), data, classes))
+    def head(self, V: Floats) -> HeadKind:
+        return make_head(self.chosen_head, V, len(self.labels))
 
     def score_loss(self, head: Head, data: HeadData) -> float:
         scores = head(data.features)
@@ -143,12 +136,18 @@ class Classes(Target):
 
     def calibrated(self, problem: Problem, model: Model, scaled: Floats, data: HeadData) -> Self:
         found = {"forward": 1.0}
-        if not self.head(model.head.coef).calibrated:
-            found["forward"] = sharpness(model.head(data.features), data.labels, data.weight)
+        if not self.head(model.linear_head.coef).calibrated:
+            found["forward"] = sharpness(model.linear_head(data.features), data.labels, data.weight)
         if self.decision == "energy":
+            assert model.V is not None
             scores = -energies(problem, model.W, model.V, scaled, len(self.labels))
             found["energy"] = sharpness(scores, data.labels, data.weight)
         return replace(self, sharpness=found)
+
+    def in_model(self) -> dict[str, Any]:
+        labels = self.labels.tolist()
+        plain = all(isinstance(label, str | bool | int | float) for label in labels)
+        return {"classes": tuple(labels) if plain else (), "sharpness": self.sharpness["forward"]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,18 +168,11 @@ class Numbers(Target):
         assert self.standard is not None, "the units of y are learned from rows first"
         return self.standard
 
-    def in_numbers(self, y: Any, name: str = "y") -> Floats:
-        return np.asarray(y, np.float64).reshape(len(y), -1)
-
     def encode(self, Y: Floats) -> Tensor:
         return torch.from_numpy(self.units(Y))
 
-    def head(self, V: Floats) -> Kind:
-        if self.chosen_head == "trained":
-            return trained(V)
-        if self.chosen_head == "ridge":
-            return ridge(lambda data: self.units(data.Y))
-        return Kind(lambda data, strength: fit_regressor(clone(self.chosen_head), data, self.units(data.Y)))
+    def head(self, V: Floats) -> HeadKind:
+        return make_head(self.chosen_head, V, standard=self.units)
 
     def score_loss(self, head: Head, data: HeadData) -> float:
         wrong = (head(data.features) - data.Y) / self.units.deviation

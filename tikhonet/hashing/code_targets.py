@@ -28,7 +28,7 @@ from tikhonet.hashing.code_training import ROUNDS, CodeBlock, train_codes
 from tikhonet.hashing.codes import pack
 from tikhonet.hashing.codewords import codewords
 from tikhonet.hashing.quality import CodeReport, code_report
-from tikhonet.model.heads import Kind, trained
+from tikhonet.model.heads import HeadKind, Trained as TrainedHead
 from tikhonet.model.scaling import Standard, spread
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Squared
@@ -123,23 +123,20 @@ class Codes(Target):
         begun = begun.for_more(supervision, self.n_bits) if begun else None
         return replace(self, supervision=supervision, start=begun or supervision.start(rows.weight, self.n_bits, seed))
 
-    def in_numbers(self, y: Any, name: str = "y") -> Floats:
-        return from_targets(y).Y
-
     def encode(self, Y: Floats) -> Tensor:
         """The codes to start with."""
         assert self.start is not None
         return torch.from_numpy(self.start.codes(Y))
 
-    def head(self, V: Floats) -> Kind:
-        return trained(V)
+    def head(self, V: Floats) -> HeadKind:
+        return TrainedHead(V)
 
     def train(self, course: Course) -> Trained:
         """Train in rounds, with steps of the codes between them."""
         assert self.start is not None
-        targets, data = self.start.targets(self.supervision.Y), course.data
-        Y = torch.from_numpy(targets / np.sqrt(np.mean(np.square(targets).sum(1)))).to(data.X.device, torch.float64)
-        block = CodeBlock(data.targets, Y, data.weight, self.hold)
+        targets = self.start.targets(self.supervision.Y)
+        Y = torch.from_numpy(targets / np.sqrt(np.mean(np.square(targets).sum(1)))).to(course.X.device, torch.float64)
+        block = CodeBlock(course.targets, Y, course.weight, self.hold)
         return train_codes(course, block, ROUNDS if self.learned else 1)
 
     def finished(self, trained: Trained) -> Self:

@@ -18,8 +18,7 @@ from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.parameters import POSITIVE, Parameters, documented
 from tikhonet.estimators.rows import Floats, canonical, dense
 from tikhonet.hashing.code_targets import Codes, Supervision, from_similarity, from_targets
-from tikhonet.hashing.codes import FEWEST_BITS, MOST_BITS, n_bytes, pack
-from tikhonet.hashing.codes import Codes as PackedCodes
+from tikhonet.hashing.codes import FEWEST_BITS, MOST_BITS, Codes as PackedCodes, n_bytes, pack
 from tikhonet.hashing.quality import CodeReport
 from tikhonet.hashing.relevance import check_no_sets
 from tikhonet.model.model import Model
@@ -129,7 +128,7 @@ class BCDHasher(BCDEstimator):
         return n_bytes(self.n_bits)
 
     def _check_savable(self) -> None:
-        bits = len(self.model_.head.coef)
+        bits = self.model_.outputs
         if bits != self.n_bits:
             message = f"n_bits must be {bits}, as it was when this was fitted, got {self.n_bits}; fit again"
             raise ArgumentError("n_bits", message)
@@ -138,8 +137,8 @@ class BCDHasher(BCDEstimator):
         return {"report": self.report_.to_dict()}
 
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Codes:
-        if len(model.head.coef) != self.n_bits:
-            raise ValueError(f"there are {len(model.head.coef)} outputs for {self.n_bits} bits")
+        if model.outputs != self.n_bits:
+            raise ValueError(f"there are {model.outputs} outputs for {self.n_bits} bits")
         unknown = Supervision(np.empty((0, 0)), "similarity")
         return Codes(unknown, self.n_bits, report=CodeReport(**kept["report"]))
 

@@ -6,7 +6,7 @@
  */
 #include <stdint.h>
 
-enum { LOAD, ZERO, START, ADD_VECTOR, COPY, ADD, SPARSE, DENSE, RELU };
+enum { LOAD, ZERO, START, ADD_VECTOR, COPY, ADD, SPARSE, DENSE, CLIP };
 
 typedef struct {
     int32_t kind, length, columns;
@@ -15,6 +15,7 @@ typedef struct {
     const int32_t *row;
     const float *value;
     const float *origin; /* subtracted from the source, unless it is NULL */
+    float lower, upper;
 } Step;
 
 typedef struct {
@@ -85,9 +86,10 @@ static void take(const Step *step, const float *u, float *z)
             z[i] += u[i];
         }
         break;
-    default: /* RELU */
+    default: /* CLIP */
         for (i = 0; i < step->length; i++) {
-            z[i] = z[i] > 0.0f ? z[i] : 0.0f;
+            const float above = z[i] > step->lower ? z[i] : step->lower;
+            z[i] = above < step->upper ? above : step->upper;
         }
     }
 }

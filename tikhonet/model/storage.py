@@ -4,9 +4,10 @@
     header    {"__metadata__": {"tikhonet": SEAL}, name: {dtype, shape, data_offsets}, ...}
     data      the tensors
 
-SEAL is the text `{"sha256": ..., "version": 1, "header": {...}}`. The SHA-256 is that of the whole file with its own 64
-characters, which stand at a fixed place, read as zeros: no bit can change unnoticed. It tells damage, not authorship.
-Equal content gives equal bytes. Nothing in a file is ever executed.
+SEAL is the text `{"sha256": ..., "version": 2, "header": {...}}`; version 1 is what tikhonet 0.1 wrote, and is read.
+The SHA-256 is that of the whole file with its own 64 characters, which stand at a fixed place, read as zeros: no bit
+can change unnoticed. It tells damage, not authorship. Equal content gives equal bytes. Nothing in a file is
+ever executed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,13 +28,9 @@ from safetensors.torch import load as parse_tensors
 from safetensors.torch import save as serialise_tensors
 from torch import Tensor
 
-from tikhonet.network.graph import BIAS, Network, Pair, Weights
-
-VERSION = 1
+VERSION = 2
 MAX_HEADER = 16 * 2**20
 """Bytes of a safetensors header; what JSON of this size expands to still fits a small machine."""
-MAX_EDGES = 4096
-"""Checking a network takes layers x edges steps, so a file must not choose their number freely."""
 DTYPES = {
     "F16": torch.float16,
     "BF16": torch.bfloat16,
@@ -82,69 +78,6 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor
             return _read(file, os.fstat(file.fileno()).st_size)
         except ModelFormatError as error:
             raise ModelFormatError(f"{path} {error}") from None
-
-
-def network_header(network: Network) -> dict[str, Any]:
-    """What defines the network, as plain JSON."""
-    if len(network.edges) > MAX_EDGES:
-        raise ModelFormatError(f"network must have at most {MAX_EDGES} edges to be saved, got {len(network.edges)}")
-    edges = [[n, m, edge.name] for (n, m), edge in network.edges.items()]
-    return {"widths": list(network.widths), "edges": edges}
-
-
-def network_from_header(header: object) -> Network:
-    """The network of `network_header`, checked like any other."""
-    match header:
-        case {"widths": list(widths), "edges": list(edges), **rest} if not rest:
-            pass
-        case _:
-            raise ModelFormatError("the network must hold two lists, 'widths' and 'edges', and nothing else")
-    if len(edges) > MAX_EDGES or len(widths) > MAX_EDGES + 1:
-        raise ModelFormatError(
-            f"the network must have at most {MAX_EDGES} edges and layers, got {len(edges)} and {len(widths)}"
-        )
-    if not all(type(width) is int for width in widths):
-        raise ModelFormatError("the network's widths must be integers")
-    kinds = {}
-    for edge in edges:
-        match edge:
-            case [int(n), int(m), str(kind)] if type(n) is type(m) is int and (n, m) not in kinds:
-                kinds[n, m] = kind
-            case _:
-                raise ModelFormatError("the network's edges must be lists [target, source, kind], each edge once")
-    try:
-        return Network(widths, kinds)
-    except ValueError as error:
-        raise ModelFormatError(f"the network is not valid: {error}") from None
-
-
-def weight_name(edge: Pair) -> str:
-    """`W.2.1` for the edge (2, 1), `W.2.bias` for the bias of layer 2."""
-    n, m = edge
-    return f"W.{n}.{'bias' if m == BIAS else m}"
-
-
-def parse_weight_name(name: str) -> Pair:
-    found = re.fullmatch(r"W\.([1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8}|bias)", name)
-    if not found:
-        raise ModelFormatError(f"a weight must be named like 'W.2.1' or 'W.2.bias', got {name[:80]!r}")
-    return int(found[1]), BIAS if found[2] == "bias" else int(found[2])
-
-
-def weight_tensors(W: Weights) -> dict[str, Tensor]:
-    return {weight_name(edge): matrix for edge, matrix in W.items()}
-
-
-def weights_from_tensors(network: Network, tensors: Mapping[str, Tensor]) -> Weights:
-    """The weights among the tensors, exactly those that the network learns; other names are left alone."""
-    W = {parse_weight_name(name): tensor for name, tensor in tensors.items() if name.startswith("W.")}
-    try:
-        network.check_weights(W)
-    except ValueError as error:
-        raise ModelFormatError(f"the weights do not fit the network: {error}") from None
-    if len({matrix.dtype for matrix in W.values()}) > 1 or not all(matrix.is_floating_point() for matrix in W.values()):
-        raise ModelFormatError("the weights must all be of one floating-point dtype")
-    return W
 
 
 def _header_text(header: dict[str, Any]) -> str:
@@ -234,7 +167,7 @@ def _read(file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, Tensor]
     header = _open_seal(seal)
     try:
         tensors = parse_tensors(raw)
-    except (SafetensorError, RuntimeError, TypeError, OverflowError) as error:
+    except (SafetensorError, RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise _unusable(f"describes tensors that cannot be: {str(error).splitlines()[0][:200]}") from None
     for name, tensor in tensors.items():
         if not _is_finite(tensor):
@@ -264,7 +197,7 @@ def _open_seal(seal: str) -> dict[str, Any]:
                 raise ModelFormatError(
                     f"has version {version} and this tikhonet reads up to {VERSION}; install a newer tikhonet"
                 )
-            if version == VERSION and type(version) is int and isinstance(header, dict) and not rest:
+            if version in (1, VERSION) and type(version) is int and isinstance(header, dict) and not rest:
                 return header
     raise _unusable("has a header of an unknown kind")
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 
 from tests.strategies import normal, seeds
-from tikhonet.hashing.code_step import code_objective, update_codes, update_regression
+from tikhonet.hashing.code_training import code_objective, update_codes, update_regression
 
 
 def case(seed, rows=6, bits=5, labels=3):
