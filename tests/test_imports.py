@@ -17,8 +17,14 @@ import tikhonet
 
 ORDER = ["network", "problem", "descent", "trainer", "model", "estimators", "hashing", "data", "paper", "cli"]
 ROOT = Path(tikhonet.__file__).parent
-BOUNDARIES: dict[str, str] = {}
+BOUNDARIES = {
+    "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
+}
 """Modules that one other module alone imports, and why they are files of their own."""
+
+
+OWN = ("__version__", "load")
+"""Names that the top level defines itself."""
 
 
 def name_of(path):
@@ -98,7 +104,7 @@ def test_names_are_imported_from_the_modules_that_define_them(package):
         for node in ast.walk(tree(module))
         if isinstance(node, ast.ImportFrom) and node.module == "tikhonet"
         for alias in node.names
-        if f"tikhonet.{alias.name}" not in PATHS and alias.name != "__version__"
+        if f"tikhonet.{alias.name}" not in PATHS and alias.name not in OWN
     ]
     wrong += [
         f"{module}: a relative import"
@@ -195,3 +201,20 @@ def test_the_version_and_the_help_load_the_command_line_alone(word):
 def test_a_network_is_made_without_what_only_estimators_and_figures_need():
     loaded = loaded_by("from tikhonet import BlockDescent, Network, Problem, Stochastic")
     assert not loaded & {"matplotlib", "sklearn", "pandas", "rich", "typer", "cvxpy", "PIL", "jinja2"}
+
+
+def test_type_checkers_see_the_names_that_are_imported_lazily():
+    block = next(node for node in tree("tikhonet").body if isinstance(node, ast.If))
+    typed = {(node.module, alias.asname) for node in block.body for alias in node.names if alias.asname == alias.name}
+    assert typed == {(module, name) for name, module in tikhonet._MODULE_OF.items()}
+
+
+@pytest.mark.parametrize("name", tikhonet.__all__)
+def test_every_public_name_can_be_imported(name):
+    assert getattr(tikhonet, name) is not None
+    assert name in dir(tikhonet)
+
+
+def test_a_wrong_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'tikhonet' has no attribute 'Netwrk'"):
+        tikhonet.Netwrk  # noqa: B018

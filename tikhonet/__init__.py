@@ -3,7 +3,9 @@
 Every public name is imported when it is first asked for; `import tikhonet` alone loads nothing else.
 """
 
+# ruff: noqa: I001  (the names of a module stand in one line)
 from importlib import import_module
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -83,7 +85,19 @@ _NAMES = {
 }
 _MODULE_OF = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = sorted(_MODULE_OF)
+__all__ = [*sorted(_MODULE_OF), "load"]
+
+
+def load(path: "str | PathLike[str]") -> Any:
+    """The estimator in a model file, of whichever kind the file says it is."""
+    from tikhonet.estimators.files import NAMES
+    from tikhonet.model.storage import ModelFormatError
+    from tikhonet.model.storage import load as load_file
+
+    kind = str(load_file(path)[0].get("estimator"))
+    if kind not in NAMES:
+        raise ModelFormatError(f"{path} must hold one of {', '.join(NAMES)}, got {kind[:80]!r}; use its own load")
+    return __getattr__(kind).load(path)
 
 
 def __getattr__(name: str) -> Any:

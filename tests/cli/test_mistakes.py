@@ -2,6 +2,7 @@
 
 import errno
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -161,7 +162,7 @@ def test_the_exit_code_says_whether_training_came_to_its_end(run, tmp_path, monk
     fit = BCDClassifier.fit
 
     def ended(self, X, y):
-        fit(self, X, y).status_ = Status[status]
+        self._fitted = replace(fit(self, X, y)._fitted, status=Status[status])
 
     monkeypatch.setattr("tikhonet.estimators.BCDClassifier.fit", ended)
     assert run(*FIT, "--json", "-o", "m", code=code).document["status"] == status

@@ -6,7 +6,8 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests import oracles
 from tests.strategies import LIFTS, LOSSES, make_blocks, make_samples, problems, seeds

@@ -4,7 +4,8 @@ import threading
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.planted import plant
 from tests.strategies import LIFTS, SCHEDULES, make_samples, problems, seeds

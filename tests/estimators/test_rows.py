@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tikhonet.estimators.rows import canonical, fingerprint
 from tikhonet.model.scaling import Scaling, spread

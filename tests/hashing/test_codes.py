@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tikhonet.hashing import codes as module
 from tikhonet.hashing.codes import as_words, check_codes, distance_blocks, hamming, pack, signs, unpack

@@ -7,7 +7,8 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from tests.estimators.samples import HASHER as SMALL, blobs
+from tests.estimators.samples import HASHER as SMALL
+from tests.estimators.samples import blobs
 from tikhonet.estimators import BCDClassifier
 from tikhonet.hashing import BCDHasher, code_report, evaluate, hamming, unpack
 from tikhonet.hashing.code_training import ROUNDS, CodeBlock

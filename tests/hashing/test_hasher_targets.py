@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tests.estimators.samples import HASHER as SMALL, blobs
+from tests.estimators.samples import HASHER as SMALL
+from tests.estimators.samples import blobs
 from tikhonet.estimators import BCDFeatures
 from tikhonet.hashing import BCDHasher, hamming, unpack
 

@@ -2,7 +2,8 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import average_precision_score
 

@@ -10,7 +10,8 @@ import tracemalloc
 
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors import safe_open
 
 from tests.strategies import networks, seeds

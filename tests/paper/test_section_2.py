@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests import oracles
 from tests.strategies import LIFTS, make_blocks, make_samples, networks, normal, problems, seeds

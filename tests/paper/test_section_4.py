@@ -6,7 +6,8 @@ Where a statement is not right as printed, the comment says what the paper has a
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.strategies import SCHEDULES, SETS, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (

@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.strategies import ACTIVATIONS, LIFTS, finite_difference, normal, seeds
 from tikhonet import BlockDescent, Fenchel, Lift, Network, Problem, Tikhonov, certify

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.strategies import finite_difference, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (

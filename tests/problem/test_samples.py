@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.strategies import normal, seeds
 from tikhonet import Samples

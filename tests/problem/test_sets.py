@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.strategies import SETS, normal, seeds
 from tikhonet import Box, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball

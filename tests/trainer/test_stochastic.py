@@ -6,7 +6,8 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.trainer.runs import DEEP64, SMALL64, error, same
 from tikhonet import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import traceback
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -13,15 +14,17 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from tikhonet import __version__, cli
-from tikhonet.cli.mistakes import DEBUG, Failure, explain, one_line_warnings, print_traceback, tell
+from tikhonet import __version__
+from tikhonet.cli.mistakes import DEBUG, Failure, explain, one_line_warnings, tell
+
+PACKAGE = __name__.rpartition(".")[0]
 
 
 def find_commands() -> dict[str, str]:
     """The name and the first line of help of every command, read from the source: nothing is imported for it."""
     found = {}
-    for file in iter_modules(cli.__path__):
-        spec = find_spec(f"{cli.__name__}.{file.name}")
+    for file in iter_modules(sys.modules[PACKAGE].__path__):
+        spec = find_spec(f"{PACKAGE}.{file.name}")
         source: str = spec.loader.get_source(spec.name)  # type: ignore[union-attr]
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef) and node.name == file.name:
@@ -31,7 +34,7 @@ def find_commands() -> dict[str, str]:
 
 def load_command(name: str) -> Any:
     """The command of a file, whose EXAMPLE ends its help."""
-    module = import_module(f"{cli.__name__}.{name}")
+    module = import_module(f"{PACKAGE}.{name}")
     single = typer.Typer(rich_markup_mode=None, add_completion=False)
     single.command(name, epilog=f"Example:\n\n{module.EXAMPLE}")(getattr(module, name))
     return typer.main.get_command(single)
@@ -70,7 +73,7 @@ class Commands(TyperGroup):
                 code = super().main(*args, **options | {"standalone_mode": False})
         except Exception as error:
             if os.environ.get(DEBUG):
-                print_traceback(error)
+                traceback.print_exception(error)
             failure = explain(error)
             tell(failure)
             code = failure.exit_code

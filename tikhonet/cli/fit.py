@@ -19,7 +19,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 
 from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Seed, Source, Split, Threads, is_number, numbers
@@ -27,7 +26,9 @@ from tikhonet.cli.mistakes import Failure, check_name, one_of
 from tikhonet.cli.outputs import check_output, class_measures, facts, headline, number_measures, save_or_rescue, show
 from tikhonet.cli.progress import by_chunks, stoppable, training_bar
 from tikhonet.descent.result import Status
-from tikhonet.estimators import BCDClassifier, BCDRegressor
+from tikhonet.estimators.classifier import BCDClassifier
+from tikhonet.estimators.fitting import StoppedShort
+from tikhonet.estimators.regressor import BCDRegressor
 from tikhonet.hashing.hasher import BCDHasher
 
 EXAMPLE = "tikhonet fit --data digits --solver proximal --max-iter 5 --output my.model"
@@ -275,7 +276,7 @@ def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]
     """The seconds that it took, and what to do where it stopped short; a run in which no epoch ended is an error."""
     clock = time.perf_counter()
     with training_bar(estimator, len(X)) as shown, stoppable() as stop, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", StoppedShort)
         estimator.set_params(callbacks=[shown, stop]).fit(X, y)
     estimator.set_params(callbacks=None)
     if estimator.status_ is Status.INTERRUPTED and shown.done == 0:
@@ -283,13 +284,10 @@ def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]
     if estimator.status_ is Status.NONFINITE and shown.done <= 1:
         raise Failure(f"training gave numbers that are not finite; {REMEDIES[Status.NONFINITE]}")
     seconds = time.perf_counter() - clock
-    short = [str(warning.message) for warning in caught if warning.category is ConvergenceWarning]
-    for other in caught:
-        if other.category is not ConvergenceWarning:
-            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    return seconds, REMEDIES.get(estimator.status_) or in_options(short)
-
-
-def in_options(warned: list[str]) -> str:
-    """The remedy of an estimator's warning, if there is one, with its parameter as an option."""
-    return warned[0].partition("): ")[2].replace("max_iter", "--max-iter") if warned else ""
+    advice = REMEDIES.get(estimator.status_, "")
+    for warning in caught:
+        if isinstance(warning.message, StoppedShort):
+            advice = advice or warning.message.remedy.replace("max_iter", PARAMETERS["max_iter"].option)
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return seconds, advice

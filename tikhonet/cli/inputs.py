@@ -12,6 +12,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from tikhonet import load as load_estimator
 from tikhonet.cli.mistakes import Failure, nearest, one_of
 from tikhonet.cli.progress import bar
 from tikhonet.data import (
@@ -246,15 +247,13 @@ class SavedModel:
 
 
 def open_model(path: Path) -> SavedModel:
-    from tikhonet import estimators
-
     if not path.exists():
         raise Failure(f"{path} does not exist; name a file that `tikhonet fit` wrote")
     header, _ = storage.load(path)
     kind = str(header.get("estimator"))
     if kind not in TASKS:
         raise Failure(f"{path} holds a {kind[:80]!r}, not one of {', '.join(TASKS)}; use a file of `tikhonet fit`")
-    estimator: Any = getattr(estimators, kind).load(path)
+    estimator = load_estimator(path)
     # The columns are put in order here; scikit-learn would warn of every array without names.
     names = [str(name) for name in vars(estimator).pop("feature_names_in_", ())]
     return SavedModel(path, header, estimator, names)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 
@@ -31,13 +31,12 @@ class Failure(typer.TyperException):
 
 def explain(error: Exception, options: Mapping[str, str] = MappingProxyType({})) -> typer.TyperException:
     """Any error as a message for the user; `options` are those of the command by the names of their parameters."""
-    known = {**options, **LABELS}
     match error:
         case typer.TyperException():
             return error
-        case ArgumentError() if error.argument in known:
+        case ArgumentError() if shown := {**options, **LABELS}.get(error.argument):
             name = rf"\b{re.escape(error.argument)}\b"
-            return Failure(re.sub(name, known[error.argument], str(error), count=1), exit_code=2)
+            return Failure(re.sub(name, shown, str(error), count=1), exit_code=1 if error.argument in LABELS else 2)
         case MemoryError():
             return Failure("the memory of this machine is used up; use fewer rows or smaller --hidden layers")
         case OSError():
@@ -60,10 +59,10 @@ def is_ours(error: Exception) -> bool:
     )
 
 
-def tell(error: typer.TyperException, file: TextIO | None = None) -> None:
+def tell(error: typer.TyperException) -> None:
     context: Any = getattr(error, "ctx", None)
     hint = f" (see {context.command_path} --help)" if context else ""
-    print(f"tikhonet: {one_line(error.format_message())}{hint}", file=file or sys.stderr)
+    print(f"tikhonet: {one_line(error.format_message())}{hint}", file=sys.stderr)
 
 
 def one_line(text: str) -> str:
@@ -78,10 +77,6 @@ def one_line_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
-
-
-def print_traceback(error: Exception) -> None:
-    traceback.print_exception(error, file=sys.stderr)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tikhonet.descent.result import History
+from tikhonet.network.extras import require
 from tikhonet.trainer.training import Epoch
 
 if TYPE_CHECKING:
@@ -45,10 +46,9 @@ def watching(callbacks: Any, verbose: bool, total: int) -> Iterator[Watcher]:
     if not verbose:
         yield Watcher(callbacks)
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns) as progress:
+    rich = require("rich.progress")
+    bar = (rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeRemainingColumn())
+    with rich.Progress(rich.TextColumn("{task.description}"), *bar) as progress:
         task = progress.add_task("training", total=total)
 
         def show(record: Epoch | History) -> None:
@@ -73,8 +73,7 @@ def describe(record: Epoch | History) -> tuple[int, str]:
 def plot_history(history: History | list[Epoch], ax: Axes | None = None) -> Axes:
     """Draw the objective by iteration, or the loss by epoch with the held-out loss and error where there are any."""
     if ax is None:
-        import matplotlib.pyplot as plt
-
+        plt = require("matplotlib.pyplot")
         ax = plt.subplots()[1]
     if isinstance(history, History):
         ax.plot(history.objective, label="objective (Eq. 4)")

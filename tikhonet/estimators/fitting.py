@@ -230,6 +230,14 @@ def most_iterations(parameters: Parameters, rows: int) -> int:
     return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows))))
 
 
+class StoppedShort(ConvergenceWarning):
+    """Training ended before it should; `remedy` is the part of the message that says what to do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
 def warn_if_short(parameters: Parameters, trained: Trained, asked: bool) -> None:
     """Say so, with a remedy, where training stopped short and no callback asked for it."""
     status, remedy = trained.status, REMEDIES.get(trained.status)
@@ -238,7 +246,7 @@ def warn_if_short(parameters: Parameters, trained: Trained, asked: bool) -> None
     if remedy and not (asked and status is Status.INTERRUPTED):
         name = type(parameters).__name__
         text = f"{name} stopped short after {trained.iterations} iterations ({status.name}): {remedy}"
-        warnings.warn(text, ConvergenceWarning, stacklevel=users_level())
+        warnings.warn(StoppedShort(text, remedy), stacklevel=users_level())
 
 
 def cause_of_zeros(parameters: Parameters, problem: Problem, model: Model) -> dict[str, Any]:

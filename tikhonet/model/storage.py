@@ -24,7 +24,8 @@ from typing import IO, Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load as parse_tensors, save as serialise_tensors
+from safetensors.torch import load as parse_tensors
+from safetensors.torch import save as serialise_tensors
 from torch import Tensor
 
 VERSION = 2

@@ -1,7 +1,8 @@
 """The steps of a program, run one after another, are the forward pass; layers never stand on what is still needed."""
 
 import numpy as np
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.model.export.models import largest_error, oracle, random_model, rows
 from tests.strategies import networks, seeds

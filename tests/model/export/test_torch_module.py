@@ -6,7 +6,8 @@ from io import BytesIO
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import nn
 
