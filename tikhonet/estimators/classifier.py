@@ -24,7 +24,7 @@ from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import LIFTS, LOSSES, Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.training import build_problem
-from tikhonet.model.heads import Head, HeadData, HeadKind, cross_entropy, head_names, make_head, sharpness
+from tikhonet.model.heads import Head, HeadData, HeadKind, cross_entropy, make_head, sharpness
 from tikhonet.model.model import Model
 from tikhonet.model.storage import ModelFormatError
 from tikhonet.problem.losses import Loss
@@ -58,7 +58,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         **Parameters._parameter_constraints,
         "loss": [StrOptions(set(LOSSES)), Loss],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "head": [StrOptions(head_names()), HasMethods(["fit", "decision_function"])],
+        "head": [str, HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],
     }
 

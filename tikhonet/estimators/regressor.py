@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
@@ -18,7 +18,7 @@ from tikhonet.estimators.checks import check_validation, check_weights
 from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
-from tikhonet.model.heads import Head, HeadData, HeadKind, head_names, make_head
+from tikhonet.model.heads import Head, HeadData, HeadKind, make_head
 from tikhonet.model.scaling import Standard
 
 
@@ -44,7 +44,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (0.0, 0.4)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
-        "head": [StrOptions(head_names(numbers=True)), HasMethods(["fit", "predict"])],
+        "head": [str, HasMethods(["fit", "predict"])],
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
