@@ -19,7 +19,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from tests.estimators.samples import QUICK, blobs, line
 from tikhonet.estimators import BCDClassifier, BCDRegressor
-from tikhonet.model.heads import SVM, HeadData, Logistic, Ridge as RidgeHead, cross_entropy, sharpness
+from tikhonet.model.heads import SVM, HeadData, Logistic, cross_entropy, sharpness
+from tikhonet.model.heads import Ridge as RidgeHead
 
 NO_V = np.zeros((0, 0))
 HEADS = ["logistic", "svm", "ridge", "trained", LinearSVC(C=0.1), RidgeClassifier(), LogisticRegression(C=3.0)]

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tests.estimators.samples import QUICK, blobs, line, rings
-from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor, rows as rows_module
+from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.estimators import rows as rows_module
 from tikhonet.estimators.rows import Memory, Rows, canonical, in_order
 from tikhonet.hashing import BCDHasher
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from tests.model.export.models import KINDS, SKIPS, expected_scores, fitted, largest_error, oracle, random_model, rows

@@ -5,7 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tests.model.export.models import (

@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.strategies import ACTIVATIONS, normal, seeds
 from tikhonet import BlockDescent, Fenchel, Network, Problem, Stochastic, Tikhonov, certify

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.strategies import normal, seeds
 from tikhonet import BIAS, BlockDescent, Fenchel, Network, Problem, Stochastic, certify

@@ -24,6 +24,7 @@ from scipy.special import log_softmax
 
 from tikhonet.model.scaling import Floats
 from tikhonet.model.svm import GRID, fit_linear_svm
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.registry import Registry
 
 Labels = NDArray[np.intp]
@@ -129,9 +130,12 @@ def head_names(numbers: bool = False) -> set[str]:
 
 def make_head(head: Any, V: Floats, classes: int = 0, standard: Callable[[Floats], Floats] | None = None) -> HeadKind:
     """The kind of this name, or one that fits a linear model of scikit-learn's."""
-    if isinstance(head, str):
-        return HeadKind.kinds[head](V, classes, standard)
-    return EstimatorHead(V, classes, standard, head)
+    if not isinstance(head, str):
+        return EstimatorHead(V, classes, standard, head)
+    names = head_names(numbers=not classes)
+    if head not in names:
+        raise ArgumentError("head", f"head must be one of {', '.join(sorted(names))} or a linear model, got {head!r}")
+    return HeadKind.kinds[head](V, classes, standard)
 
 
 class Trained(HeadKind):
@@ -201,39 +205,34 @@ class EstimatorHead(HeadKind):
     def _regressor(self, estimator: Any, data: HeadData) -> Head:
         """A head of numbers, where predictions are what the coefficients say: with a log link they are not."""
         targets = self.targets(data)
-        outputs = targets.shape[1]
+        outputs, rows = targets.shape[1], data.features[:10]
         head = self._linear(estimator, data, targets[:, 0] if outputs == 1 else targets, NO_REGRESSOR)
-        rows = data.features[:10]
         with np.errstate(all="ignore"):  # what a link makes of a score may overflow
             predicted = np.reshape(estimator.predict(rows / data.norm), (len(rows), -1))
-            scores = head(rows)
-        same = head.coef.shape == (outputs, rows.shape[1]) and scores.shape == predicted.shape
-        if not (same and np.allclose(scores, predicted, atol=1e-6 * float(np.abs(predicted).max()))):
-            raise ValueError(NO_REGRESSOR.format(estimator))
+            if not gives(head, rows, predicted, outputs):
+                raise ValueError(NO_REGRESSOR.format(estimator))
         return head
 
     def _classifier(self, estimator: Any, data: HeadData) -> Head:
         """A head with a score for every class: opposite ones for two, and out of reach for a class without rows."""
-        labels = data.labels
         coef, intercept = np.zeros((self.classes, data.features.shape[1])), np.full(self.classes, -UNREACHED)
-        present = np.unique(labels)
+        present, rows = np.unique(data.labels), data.features[:10]
         if len(present) == 1:
             intercept[present] = 0.0
             return Head(coef, intercept)
-        head = self._linear(estimator, data, labels, NO_CLASSIFIER)
+        head = self._linear(estimator, data, data.labels, NO_CLASSIFIER)
         if len(present) == 2 and len(head.coef) == 1:
             head = Head(np.vstack([-head.coef, head.coef]) / 2, np.concatenate([-head.intercept, head.intercept]) / 2)
-        elif not self._has_scores(estimator, head, data, len(present)):
-            raise ValueError(NO_CLASSIFIER.format(estimator))
+        elif not gives(head, rows, estimator.decision_function(rows / data.norm), len(present)):
+            raise ValueError(NO_CLASSIFIER.format(estimator))  # the rows of SVC's coef_ belong to pairs of classes
         coef[present], intercept[present] = head.coef, head.intercept
         return Head(coef, intercept)
 
-    def _has_scores(self, estimator: Any, head: Head, data: HeadData, classes: int) -> bool:
-        """Whether the rows of the head are the classes' own; those of SVC belong to pairs of classes."""
-        rows = data.features[:10]
-        scores = estimator.decision_function(rows / data.norm)
-        fits = len(head.coef) == classes and scores.shape == (len(rows), classes)
-        return fits and np.allclose(head(rows), scores, atol=1e-6 * float(np.abs(scores).max()))
+
+def gives(head: Head, rows: Floats, scores: Floats, outputs: int) -> bool:
+    """Whether the head has a row for each output, and gives these scores."""
+    fits = head.coef.shape == (outputs, rows.shape[1]) and scores.shape == (len(rows), outputs)
+    return fits and np.allclose(head(rows), scores, atol=1e-6 * float(np.abs(scores).max()))
 
 
 @dataclass

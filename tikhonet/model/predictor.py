@@ -28,7 +28,7 @@ KERNELS = ("dense", "csr", "native")
 DTYPES = ("float32", "float64")
 SOURCE = Path(__file__).with_name("native.c")
 FLAGS = ("-std=c99", "-O3", "-shared", "-fPIC")
-KINDS = ("load", "zero", "start", "add_vector", "copy", "add", "sparse", "dense", "clip")
+KINDS = ("load", "zero", "put", "add", "sparse", "dense", "clip")
 """The kinds of steps that `native.c` knows, in its order."""
 DENSE_FROM = 0.5
 """With this share of nonzeros, a column's places cost more than the zeros that they spare."""
@@ -156,11 +156,11 @@ class NativeKernel:
                 return made("load", step)
             case Put(source=None):
                 return made("zero", step)
-            case Put(source=Vector(name=name, values=values)) | Add(source=Vector(name=name, values=values)):
-                kind = "start" if isinstance(step, Put) else "add_vector"
-                return made(kind, step, value=self._keep(single(name, values), np.float32))
-            case Put(source=int(source)) | Add(source=int(source)):
-                return made("copy" if isinstance(step, Put) else "add", step, source=source)
+            case Put(source=source) | Add(source=source) if source is not None:
+                kind = "put" if isinstance(step, Put) else "add"
+                if isinstance(source, Vector):
+                    return made(kind, step, value=self._keep(single(source.name, source.values), np.float32))
+                return made(kind, step, source=source)
             case Clip():
                 return made("clip", step, lower=step.lower, upper=step.upper)
         raise AssertionError(step)

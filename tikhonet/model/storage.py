@@ -70,20 +70,25 @@ def save(path: str | os.PathLike[str], header: dict[str, Any], tensors: Mapping[
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The header and the tensors, on the CPU, of a file that `save` wrote; `ModelFormatError` for any other."""
-    path = Path(path)
-    if path.exists() and not path.is_file():
-        raise ModelFormatError(f"{path} must be a model file, got a folder or a device; name the file inside it")
-    with path.open("rb") as file:
+    with open_file(path) as file:
         try:
             return _read(file, os.fstat(file.fileno()).st_size)
         except ModelFormatError as error:
             raise ModelFormatError(f"{path} {error}") from None
 
 
+def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
+    """An ordinary file, to be read."""
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise ModelFormatError(f"{path} must be a model file, got a folder or a device; name the file inside it")
+    return path.open("rb")
+
+
 def _header_text(header: dict[str, Any]) -> str:
     try:
         text = json.dumps(header, sort_keys=True, allow_nan=False, separators=(",", ":"))
-        faithful = _parse_json(text) == header
+        faithful = parse_json(text) == header
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFormatError(f"header must be plain JSON with finite numbers, got {error}") from None
     if not faithful or not isinstance(header, dict):
@@ -204,7 +209,7 @@ def _open_seal(seal: str) -> dict[str, Any]:
 
 def _parse_object(text: str | bytes) -> dict[str, Any]:
     try:
-        found = _parse_json(text)
+        found = parse_json(text)
     except (ValueError, RecursionError) as error:
         raise _unusable(f"has a header that is not valid JSON ({str(error)[:200]})") from None
     if not isinstance(found, dict):
@@ -212,7 +217,7 @@ def _parse_object(text: str | bytes) -> dict[str, Any]:
     return found
 
 
-def _parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """JSON in which no key comes twice and every number is finite."""
     return json.loads(text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
 

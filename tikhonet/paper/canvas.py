@@ -98,11 +98,11 @@ class Drawing:
 
     def svg(self) -> str:
         """The drawing with its marks beside it, as data that no script executes."""
-        inner = "\n".join(self.parts)
+        inner = "\n".join([*self.parts, '<circle class="cursor" r="7"/>'])
         marks = json.dumps(self.marks, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         return (
             f'<svg viewBox="0 0 {WIDTH} {self.height:.0f}" role="img" tabindex="0" '
-            f'aria-label="{escape(self.title)}. Arrow keys show values.">\n{inner}\n<circle class="cursor" r="7"/></svg>'
+            f'aria-label="{escape(self.title)}. Arrow keys show values.">\n{inner}</svg>'
             f'<script type="application/json">{marks}</script>'
         )
 

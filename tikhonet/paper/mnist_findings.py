@@ -104,7 +104,7 @@ def against_sgd(results: Networks, row: NetworkRow) -> Finding:
 
 
 def faster(results: Networks, dense: NetworkRow, sparse: NetworkRow) -> Finding:
-    """Seconds of equal passes, as in the paper, for Alg. 1; of the whole training for methods that need fewer passes."""
+    """Seconds of equal passes, as in the paper, for Alg. 1; of the whole training where fewer passes are needed."""
     if not results.family("sgd"):
         return Finding("No SGD solver was run.", None)
     a_pass = results.median_sgd("pass_seconds")

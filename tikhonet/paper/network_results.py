@@ -103,7 +103,7 @@ class Networks(Comparison[NetworkRow]):
         return min(rows, key=lambda row: row.score, default=None)
 
     def median_sgd(self, name: str) -> float:
-        return median([getattr(row, name) for row in self.family("sgd")] or [math.nan])
+        return float(median([getattr(row, name) for row in self.family("sgd")] or [math.nan]))
 
     def noise(self, *errors: float) -> float:
         """The standard error, in points, of a difference of two error rates on this test set."""

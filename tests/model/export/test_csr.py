@@ -1,6 +1,7 @@
 """Sparse rows equal the dense network, and their file comes back as it was, without pickle."""
 
 import io
+import json
 import zipfile
 
 import numpy as np
@@ -61,6 +62,13 @@ def test_the_file_needs_numpy_only(tmp_path):
         assert {"header", "shift", "W.1.0.data", "W.1.0.indices", "W.1.0.indptr", "W.1.bias", "coef.data"} <= set(file)
 
 
+def header(**changes):
+    """The header of a whole file, with changes."""
+    with np.load(io.BytesIO(WHOLE.to_bytes())) as file:
+        text = json.loads(file["header"].tobytes())
+    return np.frombuffer(json.dumps(text | changes).encode(), np.uint8)
+
+
 def rewritten(path, **changes):
     with np.load(path) as file:
         arrays = dict(file) | changes
@@ -76,6 +84,11 @@ def rewritten(path, **changes):
         ({"coef.indptr": None}, "coef.indptr"),
         ({"header": np.frombuffer(b'{"version": 3}', np.uint8)}, "version 3"),
         ({"header": np.frombuffer(b"[]", np.uint8)}, "not a whole CSR model"),
+        ({"header": header(classes=[1, 2])}, "classes must hold a number or a text for each of 3 scores"),
+        ({"header": header(classes=[1, 2, [3]])}, "classes must hold a number or a text"),
+        ({"header": header(sharpness=float("nan"))}, "NaN is not finite"),
+        ({"intercept": np.full(3, np.inf)}, "intercept must hold finite numbers"),
+        ({"intercept": np.zeros((3, 1))}, "intercept must hold finite numbers of shape"),
         ({"shift": np.array([None] * 5)}, "not a whole CSR model"),
     ],
 )
@@ -114,6 +127,11 @@ def test_the_activation_is_kept(tmp_path):
     to_csr(model).save(tmp_path / "net.npz")
     X = rows(model)
     assert largest_error(CSRModel.load(tmp_path / "net.npz").scores(X), oracle(model, X)) <= 1e-5
+
+
+def test_a_folder_is_no_model(tmp_path):
+    with pytest.raises(ModelFormatError, match="must be a model file, got a folder"):
+        CSRModel.load(tmp_path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

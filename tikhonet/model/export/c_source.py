@@ -23,60 +23,7 @@ from tikhonet.model.storage import write_atomically
 
 LINE = 118
 
-HEADER = Template("""\
-/* $title
- *
- * float scores[${upper}_OUTPUTS];
- * $usage
- */
-#ifndef TIKHONET_${upper}_H
-#define TIKHONET_${upper}_H
-
-#define ${upper}_INPUTS $inputs
-#define ${upper}_OUTPUTS $outputs
-#define ${upper}_FLASH_BYTES $flash /* of constant arrays; the code comes on top */
-#define ${upper}_RAM_BYTES $ram /* of scratch; scores, $outputs floats, are the caller's */
-#define ${upper}_SCRATCH $scratch /* floats */
-$labels
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#ifndef ${upper}_NO_STATIC_SCRATCH
-/* $meaning Inputs must be finite. Not reentrant: it has its own scratch. */
-$returned ${name}_predict(const float *x, float *scores);
-#endif
-
-/* The same in scratch of the caller's, ${upper}_SCRATCH floats; reentrant. */
-$returned ${name}_predict_in(const float *x, float *scores, float *scratch);
-
-#ifdef __cplusplus
-}
-#endif
-
-#endif
-""")
-
-SOURCE = Template("""\
-/* $title */
-#include <stdint.h>
-
-#include "$name.h"
-
-$arrays
-$functions
-$returned ${name}_predict_in(const float *x, float *scores, float *scratch)
-{
-$body}
-
-#ifndef ${upper}_NO_STATIC_SCRATCH
-$returned ${name}_predict(const float *x, float *scores)
-{
-    static float scratch[${upper}_SCRATCH];
-    $give${name}_predict_in(x, scores, scratch);
-}
-#endif
-""")
+HEADER, SOURCE = (Template(Path(__file__).with_name(name).read_text()) for name in ("predict.h", "predict.c"))
 
 
 @dataclass(frozen=True)
@@ -187,9 +134,8 @@ class Writer:
     def load(self, scaling: Input, to: str) -> str:
         for name, array in scaling.arrays.items():
             self.store(name, array)
-        self.functions["load"] = c_text.LOAD.substitute(
-            inputs=self.model.inputs, name=self.name, **scaling.expressions(self.name)
-        )
+        words = {"inputs": self.model.inputs, "name": self.name} | scaling.expressions(self.name)
+        self.functions["load"] = Template(c_text.LOOPS["load"]).substitute(words)
         return f"load(x, {to});"
 
     def multiply(self, step: Multiply, packed: Packed) -> str:
@@ -209,7 +155,7 @@ class Writer:
         return place(source)
 
     def vector(self, function: str) -> str:
-        self.functions[function] = c_text.VECTORS[function]
+        self.functions[function] = c_text.LOOPS[function]
         return function
 
     def store(self, name: str, array: Array) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from string import Template
 
 import numpy as np
@@ -31,122 +32,9 @@ TYPES = {
     np.dtype(np.float32): "float",
 }
 
-LOAD = Template("""\
-/* An input in units of its own spread, cut off at both ends. */
-static float scaled(float x, uint32_t i)
-{
-    const float u = ($difference) * ${name}_inverse[i];
-    const float v = u < $low ? $low : u;
-    return v > $high ? $high : v;
-}
-
-static void load(const float *x, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < ${inputs}u; i++) {
-        z[i] = scaled(x[i], i);
-    }
-}
-""")
-
-VECTORS = {
-    "zero": """\
-static void zero(uint32_t length, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < length; i++) {
-        z[i] = 0.0f;
-    }
-}
-""",
-    "copy": """\
-static void copy(uint32_t length, const float *u, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < length; i++) {
-        z[i] = u[i];
-    }
-}
-""",
-    "add": """\
-static void add(uint32_t length, const float *u, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < length; i++) {
-        z[i] += u[i];
-    }
-}
-""",
-    "relu": """\
-static void relu(uint32_t length, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < length; i++) {
-        z[i] = z[i] > 0.0f ? z[i] : 0.0f;
-    }
-}
-""",
-    "clip": """\
-static void clip(float lower, float upper, uint32_t length, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < length; i++) {
-        const float above = z[i] > lower ? z[i] : lower;
-        z[i] = above < upper ? above : upper;
-    }
-}
-""",
-    "highest": """\
-static int highest(uint32_t length, const float *z)
-{
-    uint32_t i, best = 0;
-    for (i = 1; i < length; i++) {
-        if (z[i] > z[best]) {
-            best = i;
-        }
-    }
-    return (int)best;
-}
-""",
-}
-
-DENSE = Template("""\
-/* z += W u, by columns; $skipped of zero is passed over. */
-static void $function(uint32_t rows, uint32_t columns, ${parameters}const float *u, float *z)
-{
-    uint32_t i, j;
-    for (j = 0; j < columns; j++) {
-        if ($active) {
-            const float factor = $factor;
-            for (i = 0; i < rows; i++) {
-                z[i] += $value * factor;
-            }
-        }
-        value += rows;
-    }
-}
-""")
-
-SPARSE = Template("""\
-/* z += W u, by columns: count[j] entries, each so many rows below the one before; $skipped of zero is passed over. */
-static void $function(uint32_t columns, ${parameters}const float *u, float *z)
-{
-    uint32_t i, j;
-    for (j = 0; j < columns; j++) {
-        const uint32_t entries = count[j];
-        if ($active) {
-            const float factor = $factor;
-            float *at = z;
-            for (i = 0; i < entries; i++) {
-                at += step[i];
-                *at += $value * factor;
-            }
-        }
-        step += entries;
-        value += entries;
-    }
-}
-""")
+PARTS = re.split(r"^//// (\w+)\n", Path(__file__).with_name("loops.c").read_text(), flags=re.M)
+LOOPS = {name: f"{text.rstrip()}\n" for name, text in zip(PARTS[1::2], PARTS[2::2], strict=True)}
+"""The functions of `loops.c` by name."""
 
 
 def check_name(name: str) -> None:
@@ -246,8 +134,7 @@ def product(matrix: Packed, of_input: bool) -> str:
     if of_input:
         parameters += "const float *x, "
     factor = "(u[j] - scaled(0.0f, j))" if of_input else "u[j]"
-    template = DENSE if matrix.count is None else SPARSE
-    return template.substitute(
+    return Template(LOOPS["dense" if matrix.count is None else "sparse"]).substitute(
         function=product_name(matrix, of_input),
         parameters=parameters,
         skipped="an input" if of_input else "a u",

@@ -22,7 +22,7 @@ from tikhonet.model.kernels import SparseLayers
 from tikhonet.model.model import Label, Model, as_inputs
 from tikhonet.model.model_file import VECTORS, network_from_header, network_header, weight_name
 from tikhonet.model.scaling import Floats, Scaling
-from tikhonet.model.storage import ModelFormatError, write_atomically
+from tikhonet.model.storage import ModelFormatError, open_file, parse_json, write_atomically
 from tikhonet.network.graph import Network
 
 VERSION = 2
@@ -106,7 +106,7 @@ class CSRModel:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model that `save` wrote; `ModelFormatError` for any other file."""
-        with Path(path).open("rb") as raw:
+        with open_file(path) as raw:
             try:
                 with np.load(raw, allow_pickle=False) as file:
                     return cls(**_parts(dict(file)))
@@ -149,7 +149,7 @@ def to_csr(model: Model, dtype: str = "float32") -> CSRModel:
 
 def _parts(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """The fields of a model from the arrays of a file, each checked."""
-    header = json.loads(arrays["header"].tobytes())
+    header = parse_json(arrays["header"].tobytes())
     if header["version"] not in (1, VERSION):
         raise ValueError(f"it has version {header['version']}, and this tikhonet reads up to {VERSION}")
     network = network_from_header(header["network"])
@@ -160,11 +160,14 @@ def _parts(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
             biases[pair] = _checked(arrays, name, (edge.outputs,))
         elif edge.learned or f"{name}.data" in arrays:
             weights[pair] = _matrix(arrays, name, (edge.outputs, edge.inputs))
-    intercept = arrays.get("intercept")
-    coef = None if intercept is None else _matrix(arrays, "coef", (len(intercept), network.widths[-1]))
+    outputs, coef, intercept = network.widths[-1], None, None
+    if "intercept" in arrays:
+        outputs = arrays["intercept"].size
+        intercept = _checked(arrays, "intercept", (outputs,))
+        coef = _matrix(arrays, "coef", (outputs, network.widths[-1]))
     classes = tuple(header["classes"])
-    if classes and len(classes) != (network.widths[-1] if intercept is None else len(intercept)):
-        raise ValueError(f"there are {len(classes)} classes for another number of scores")
+    if classes and (len(classes) != outputs or not all(isinstance(label, Label) for label in classes)):
+        raise ValueError(f"classes must hold a number or a text for each of {outputs} scores, got {classes}")
     return {
         "scaling": Scaling(*(_checked(arrays, name, (network.widths[0],)) for name in VECTORS)),
         "layers": SparseLayers(network, weights, biases),
