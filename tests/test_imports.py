@@ -18,6 +18,9 @@ import tikhonet
 ORDER = ["network", "problem", "descent", "trainer", "model", "estimators", "hashing", "data", "paper", "cli"]
 ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
+    "tikhonet.hashing.code_targets": "labels, sets, numbers and similarities as targets, apart from the estimator",
+    "tikhonet.hashing.code_training": "the block step of the codes, which needs to know nothing of labels",
+    "tikhonet.hashing.engines": "all that needs faiss",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
