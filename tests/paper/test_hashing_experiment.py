@@ -10,7 +10,7 @@ from tests.paper.tiny import HASHING, TINY_HASHING, small_database
 from tikhonet.data import Dataset
 from tikhonet.hashing import evaluate, hamming
 from tikhonet.network.graph import Network
-from tikhonet.paper.baselines.linear_hashes import ITQ
+from tikhonet.paper.baselines.classical_hashes import ITQ
 from tikhonet.paper.experiment import load_records
 from tikhonet.paper.hash_coders import shown
 from tikhonet.paper.hash_databases import SETTINGS, read_database, spread_over_classes
