@@ -13,8 +13,7 @@ from tikhonet.problem.samples import Samples
 from tikhonet.problem.sets import Box, ConvexSet, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
 from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.sparsity.budget import Budget
-from tikhonet.trainer.sparsity.compact import compact
-from tikhonet.trainer.sparsity.measure import Sparsity
+from tikhonet.trainer.sparsity.zeros import Sparsity, compact
 from tikhonet.trainer.training import Training
 
 __version__ = "0.1.0"

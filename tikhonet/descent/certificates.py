@@ -61,7 +61,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was checked of a run, the residual of its last point, and the rate of its decay where one was seen."""
+    """The checks of a run, the residual of its last point, and the rate of its decay where one was seen."""
 
     checks: tuple[Check, ...]
     stationarity: Stationarity

@@ -11,7 +11,7 @@ def devices() -> list[str]:
 
 
 def check_device(name: str) -> str:
-    """The same name; raise unless this machine has that device."""
+    """The name of a device, as it is; raises unless this machine has that device."""
     try:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError, NotImplementedError):

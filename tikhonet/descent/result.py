@@ -1,4 +1,4 @@
-"""What a run leaves behind: the blocks, how it ended, and what happened on the way."""
+"""The record of a full-batch run: the blocks, how it ended, and every step on the way."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BlockStep:
     terms: Terms
     decrease: float
     promised: float = 0.0
-    """What the theory says that it lowers f by at least, `slack` less because it is solved inexactly."""
+    """The least decrease of f that the theory promises, `slack` less because the step is solved inexactly."""
     slack: float = 0.0
     distance: float = 0.0
     residual: float = 0.0
@@ -86,6 +86,8 @@ class History:
 
 @dataclass(frozen=True)
 class Result:
+    """The blocks that a full-batch run reached, and how it got there."""
+
     problem: Problem
     samples: Samples = field(repr=False)
     schedule: Schedule

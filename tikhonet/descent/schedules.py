@@ -43,7 +43,7 @@ class Schedule(ABC):
         return math.fsum(self.theta(k) for k in range(t + 1, 10 * t + 1))
 
     def promised_decrease(self, t: int, distance: float) -> float:
-        """What a block step of this length lowers f by at least.
+        """The least decrease of f that a block step of this length brings.
 
         Paper (Lemma 2): (1 - theta)/theta |y - x|^2, for a proximal term of weight 1 around the new
         point y. Here: rho/theta |y - x|^2, which is what Alg. 1's own term, rho around x, gives.
@@ -56,7 +56,7 @@ class Schedule(ABC):
         return self.reach(t) < 0.01
 
     def outlook(self, t: int) -> str:
-        """What the schedule has left after iteration t, in words: how far it reaches, and the theorem's tail."""
+        """The rest of the schedule after iteration t, in words: how far it reaches, and the theorem's tail."""
         reach, tail = self.reach(t), self.tail(t + 1)
         return f"theta over the next {9 * t} iterations adds up to {reach:.3g}; tail of Thm. 1 {tail:.3g}"
 

@@ -19,7 +19,8 @@ from tikhonet.network.initial import Initial
 from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.problem.losses import Huber, Loss, Softmax, Squared, SquaredHinge
 from tikhonet.problem.sets import ConvexSet, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
-from tikhonet.trainer.sparsity.budget import Budget, Over
+from tikhonet.trainer.sparsity.budget import Budget
+from tikhonet.trainer.sparsity.scopes import Scope
 
 LIFTS: dict[str, type[Lift]] = {"fenchel": Fenchel, "tikhonov": Tikhonov}
 SETS: dict[str, type[ConvexSet]] = {"l1": RowL1Ball, "l2": RowL2Ball, "frobenius": FrobeniusBall}
@@ -147,7 +148,7 @@ class Parameters(BaseEstimator):
         "constraint": [StrOptions({*SETS, "nonnegative"}), ConvexSet, None],
         "radius": [POSITIVE],
         "sparsity": [Interval(Real, 0, 1, closed="right"), None],
-        "sparsity_over": [StrOptions(set(get_args(Over)))],
+        "sparsity_over": [StrOptions(set(Scope.kinds))],
         "max_iter": auto_or(COUNT),
         "tol": [SHARE],
         "batch_size": auto_or(COUNT),
@@ -199,7 +200,7 @@ class Parameters(BaseEstimator):
                 f'sparsity needs solver="stochastic", got {self.solver!r}; '
                 'with other solvers use constraint="l1" for zeros'
             )
-        return Budget(float(self.sparsity), self.sparsity_over)  # type: ignore[arg-type]
+        return Budget(float(self.sparsity), self.sparsity_over)
 
     def _network(self, inputs: int) -> Network:
         """The network for so many inputs."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tikhonet.estimators.rows import Rows, canonical, in_order, joined
-from tikhonet.trainer.step import TrainingState
+from tikhonet.trainer.state import TrainingState
 
 MEMORY = 10_000
 """Rows that are remembered, to refit the head on: a uniform sample of all that were seen."""

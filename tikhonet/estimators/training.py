@@ -25,9 +25,8 @@ from tikhonet.problem.sets import Everything
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.recipe import DEEP
 from tikhonet.trainer.run import Stochastic
-from tikhonet.trainer.sparsity.budget import counted
-from tikhonet.trainer.sparsity.measure import check_sparsity, measure_sparsity
-from tikhonet.trainer.step import TrainingState
+from tikhonet.trainer.sparsity.zeros import check_sparsity, measure_sparsity
+from tikhonet.trainer.state import TrainingState
 from tikhonet.trainer.training import Epoch, Training
 
 Watch = Callable[[Any], bool | None]
@@ -92,7 +91,7 @@ def cause_of_zeros(parameters: Parameters, model: Model) -> dict[str, Any]:
 
 def count_zeros(model: Model) -> dict[str, Any]:
     """The share of weights that are zero, and numbers by the name of the matrix."""
-    matrices = {f"W[{n},{m}]": model.W[n, m] for n, m in counted(model.network)}
+    matrices = {f"W[{n},{m}]": model.W[n, m] for n, m in model.network.penalised}
     nonzeros = {name: int(matrix.count_nonzero()) for name, matrix in matrices.items()}
     weights = {name: matrix.numel() for name, matrix in matrices.items()}
     return {"zeros": 1 - sum(nonzeros.values()) / sum(weights.values()), "nonzeros": nonzeros, "weights": weights}

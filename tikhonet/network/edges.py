@@ -103,7 +103,7 @@ class Edge(ABC):
         """The edge between these units of the target (rows) and of the source (columns) alone."""
 
     def export(self, W: Tensor | None) -> Constant | Source | Product:
-        """What an exported model computes here; any operator is a product with its matrix."""
+        """The operation of an exported model here; any operator is a product with its matrix."""
         unit = torch.eye(self.inputs) if W is None else torch.eye(self.inputs, dtype=W.dtype, device=W.device)
         return Product(self.apply(unit, W).T)
 

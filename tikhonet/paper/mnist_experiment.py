@@ -31,7 +31,7 @@ from tikhonet.problem.sets import ConvexSet, Everything, RowL1Ball
 from tikhonet.trainer.run import Stochastic
 
 DROPOUT: dict[str, Any] = {"drop_inputs": 0.2, "drop_features": 0.2}
-"""The same for all that train on mini-batches."""
+"""Dropout is the same for all that train on mini-batches."""
 
 
 @dataclass(frozen=True, kw_only=True)

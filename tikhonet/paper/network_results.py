@@ -137,7 +137,7 @@ class NetworkExperiment(Experiment):
         }
 
     def pictures(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Those arrays that the page may show."""
+        """The arrays that the page may show."""
         return found
 
     def columns(self, results: Networks) -> list[Column]:

@@ -23,7 +23,7 @@ from tikhonet.paper.experiment import Method, Watch
 from tikhonet.paper.records import finite
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples
-from tikhonet.trainer.sparsity.measure import check_sparsity
+from tikhonet.trainer.sparsity.zeros import check_sparsity
 from tikhonet.trainer.training import Training
 
 TOLERANCE = BlockDescent().tol

@@ -57,7 +57,7 @@ class Stationarity:
         return math.hypot(*self.residual.values())
 
     def tolerance(self, tol: float) -> dict[str, float]:
-        """What a run that starts here allows each block: inputs in large units must not excuse more than W."""
+        """The residual that a run from here allows each block: inputs in large units must not excuse more than W."""
         return {block: tol * max(1.0, value) for block, value in self.residual.items()}
 
     def within(self, tolerance: Mapping[str, float]) -> bool:

@@ -23,7 +23,7 @@ def keep(total: Tensor) -> Tensor:
 
 
 def rows_of(U: Layers, rows: slice, dtype: torch.dtype | None = None) -> Layers:
-    """The same layers for some of the samples."""
+    """The layers of some of the samples."""
     return {m: layer[rows].to(dtype) if dtype else layer[rows] for m, layer in U.items()}
 
 
@@ -90,7 +90,7 @@ class Samples:
         return matrix if self.weight is None else matrix * self.weight[rows, None]
 
     def constant(self, key: Hashable, compute: Callable[[], Tensor]) -> Tensor:
-        """What depends on X and the weights alone, computed once for these samples."""
+        """A tensor that depends on X and the weights alone, computed once for these samples."""
         if key not in self._constants:
             self._constants[key] = compute()
         return self._constants[key]

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.model.export.forward import Floats, single
+from tikhonet.model.model import single
+from tikhonet.model.scaling import Floats
 
 Array = NDArray[Any]
 STEPS = (np.uint8, np.uint16)
@@ -45,21 +46,6 @@ class Packed:
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays.values())
-
-    def dense(self) -> NDArray[np.float64]:
-        """The matrix that the C code multiplies by."""
-        rows, columns = self.shape
-        matrix = np.zeros((columns, rows))
-        if self.count is None or self.step is None:
-            matrix[:] = self.value.reshape(columns, rows)
-        else:
-            column = np.repeat(np.arange(columns), self.count)
-            total = np.cumsum(self.step, dtype=np.int64)
-            before = np.concatenate([[0], total])[np.cumsum(self.count, dtype=np.int64) - self.count]
-            matrix[column, total - np.repeat(before, self.count)] = self.value
-        if self.scale is not None:
-            matrix *= self.unit * self.scale[:, None].astype(np.float64)
-        return matrix.T
 
 
 def pack(name: str, matrix: Floats, int8: bool) -> Packed | None:

@@ -9,6 +9,7 @@ import torch
 
 from tests.model.export.compiling import STRICT, needs_gcc, run_c
 from tests.model.export.models import (
+    CLIPPED,
     KINDS,
     NETWORKS,
     PAPER,
@@ -17,12 +18,12 @@ from tests.model.export.models import (
     fitted,
     largest_error,
     oracle,
-    random_forward,
+    random_model,
     rows,
 )
 from tikhonet import Network
 from tikhonet.model.export import c_name, to_c
-from tikhonet.model.export.c99.names import c_string
+from tikhonet.model.export.c_text import c_string
 
 pytestmark = needs_gcc
 
@@ -30,7 +31,7 @@ pytestmark = needs_gcc
 @pytest.mark.parametrize("kind", KINDS)
 def test_fitted_models_give_the_same_scores_and_classes(kind, tmp_path):
     model, X = fitted(kind)
-    forward = model.to_forward()
+    forward = model.exported_model()
     X = X.astype(np.float32)
     scores, best = run_c(model.to_c("net"), forward, X, tmp_path)
     assert largest_error(scores, expected_scores(model, X)) <= 1e-5
@@ -41,7 +42,7 @@ def test_fitted_models_give_the_same_scores_and_classes(kind, tmp_path):
 @pytest.mark.parametrize("nonzero", [0.3, 1.0])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_form_of_network_gives_the_same_scores(name, nonzero, tmp_path):
-    forward = random_forward(NETWORKS[name], nonzero=nonzero, classes=("a", "b", "c"))
+    forward = random_model(NETWORKS[name], nonzero=nonzero, classes=("a", "b", "c"))
     X = rows(forward)
     scores, best = run_c(to_c(forward, "net"), forward, X, tmp_path)
     assert largest_error(scores, oracle(forward, X)) <= 1e-5
@@ -51,7 +52,7 @@ def test_every_form_of_network_gives_the_same_scores(name, nonzero, tmp_path):
 @pytest.mark.parametrize("kind", ["paper", "regressor"])
 def test_int8_gives_the_scores_of_the_quantised_weights(kind, tmp_path):
     model, X = fitted(kind)
-    forward = model.to_forward()
+    forward = model.exported_model()
     X = X.astype(np.float32)
     scores, _ = run_c(model.to_c("net", int8=True), forward, X, tmp_path)
     assert 0 < largest_error(scores, expected_scores(model, X)) <= 0.02
@@ -62,7 +63,8 @@ def zeroed(forward, edges=None, head=False):
         edge: torch.zeros_like(matrix) if edges is None or edge in edges else matrix
         for edge, matrix in forward.W.items()
     }
-    return replace(forward, W=W, **({"coef": np.zeros_like(forward.coef)} if head else {}))
+    linear = replace(forward.head, coef=np.zeros_like(forward.head.coef)) if head else forward.head
+    return replace(forward, W=W, head=linear)
 
 
 def one_nonzero(forward):
@@ -72,15 +74,16 @@ def one_nonzero(forward):
 
 
 EDGES = {
-    "an all-zero layer": lambda: zeroed(random_forward(PAPER), [(2, 1)]),
-    "no weights at all": lambda: zeroed(random_forward(PAPER), head=True),
-    "one nonzero in all": lambda: one_nonzero(random_forward(PAPER)),
-    "one nonzero and a head": lambda: replace(one_nonzero(random_forward(PAPER)), coef=random_forward(PAPER).coef),
-    "empty rows and columns": lambda: random_forward(SKIPS, nonzero=0.05),
-    "one input, one unit": lambda: random_forward(Network.chain([1, 1]), outputs=1),
-    "features": lambda: random_forward(SKIPS, head=False),
-    "wide gaps": lambda: random_forward(Network.chain([3, 1200, 900]), nonzero=0.002),
-    "long columns": lambda: random_forward(Network.chain([3, 400]), nonzero=0.7),
+    "an all-zero layer": lambda: zeroed(random_model(PAPER), [(2, 1)]),
+    "no weights at all": lambda: zeroed(random_model(PAPER), head=True),
+    "one nonzero in all": lambda: one_nonzero(random_model(PAPER)),
+    "one nonzero and a head": lambda: replace(one_nonzero(random_model(PAPER)), head=random_model(PAPER).head),
+    "empty rows and columns": lambda: random_model(SKIPS, nonzero=0.05),
+    "one input, one unit": lambda: random_model(Network.chain([1, 1]), outputs=1),
+    "features": lambda: random_model(SKIPS, head=False),
+    "values that are clipped": lambda: random_model(CLIPPED),
+    "wide gaps": lambda: random_model(Network.chain([3, 1200, 900]), nonzero=0.002),
+    "long columns": lambda: random_model(Network.chain([3, 400]), nonzero=0.7),
 }
 
 
@@ -94,16 +97,19 @@ def test_networks_at_the_edge(name, int8, tmp_path):
 
 
 def test_a_shift_far_from_zero_loses_nothing(tmp_path):
-    forward = random_forward(SKIPS)
-    far = replace(forward, shift=forward.shift + 2026.1, low=forward.low + 2026.1, high=forward.high + 2026.1)
+    forward = random_model(SKIPS)
+    scaling = forward.scaling
+    moved = {name: getattr(scaling, name) + 2026.1 for name in ("shift", "low", "high")}
+    far = replace(forward, scaling=replace(scaling, **moved))
     X = (rows(forward) + 2026).astype(np.float32)
     scores, _ = run_c(to_c(far, "net"), far, X, tmp_path)
     assert largest_error(scores, oracle(far, X)) <= 1e-5
 
 
 def test_bounds_that_differ_between_features_are_kept(tmp_path):
-    forward = random_forward(SKIPS)
-    own = replace(forward, low=forward.low * np.linspace(1, 2, 5) - 9 * (np.arange(5) > 0))
+    forward = random_model(SKIPS)
+    low = forward.scaling.low * np.linspace(1, 2, 5) - 9 * (np.arange(5) > 0)
+    own = replace(forward, scaling=replace(forward.scaling, low=low))
     X = -np.abs(rows(forward) * 5)
     scores, _ = run_c(to_c(own, "net"), own, X, tmp_path)
     assert largest_error(scores, oracle(own, X)) <= 1e-5
@@ -112,7 +118,7 @@ def test_bounds_that_differ_between_features_are_kept(tmp_path):
 @pytest.mark.parametrize("int8", [False, True])
 @pytest.mark.parametrize("name", ["skips", "paper"])
 def test_the_bytes_of_flash_are_those_of_the_constant_arrays_in_the_object_file(name, int8, tmp_path):
-    made = to_c(random_forward(NETWORKS[name], nonzero=0.4), "net", int8=int8)
+    made = to_c(random_model(NETWORKS[name], nonzero=0.4), "net", int8=int8)
     _, source = made.save(tmp_path)
     subprocess.run(["gcc", *STRICT, "-O0", "-c", "-o", tmp_path / "net.o", source], check=True)
     listed = subprocess.run(["nm", "-S", tmp_path / "net.o"], capture_output=True, text=True, check=True).stdout
@@ -124,7 +130,7 @@ def test_the_bytes_of_flash_are_those_of_the_constant_arrays_in_the_object_file(
 
 
 def test_without_static_scratch_there_is_no_memory_but_the_callers(tmp_path):
-    made = to_c(random_forward(SKIPS), "net")
+    made = to_c(random_model(SKIPS), "net")
     _, source = made.save(tmp_path)
     subprocess.run(["gcc", *STRICT, "-DNET_NO_STATIC_SCRATCH", "-c", "-o", tmp_path / "net.o", source], check=True)
     listed = subprocess.run(["nm", tmp_path / "net.o"], capture_output=True, text=True, check=True).stdout
@@ -146,7 +152,7 @@ def test_labels_are_literals_that_c_reads_as_the_same_text(tmp_path):
 
 def test_two_models_fit_into_one_program_and_cpp_reads_the_header(tmp_path):
     for name in ("first", "second"):
-        to_c(random_forward(SKIPS, classes=(1, 2, 3)), name).save(tmp_path)
+        to_c(random_model(SKIPS, classes=(1, 2, 3)), name).save(tmp_path)
     main = '#include "first.h"\n#include "second.h"\nint main(void) { float x[5] = {0}, s[3]; '
     main += "return first_predict(x, s) - second_predict(x, s); }\n"
     (tmp_path / "main.c").write_text(main)
@@ -157,25 +163,25 @@ def test_two_models_fit_into_one_program_and_cpp_reads_the_header(tmp_path):
 
 
 def test_layers_that_are_done_with_make_room():
-    assert to_c(random_forward(PAPER)).ram == 4 * 3 * 9  # four layers in three places
-    assert to_c(random_forward(Network.chain([6] * 9))).ram == 4 * 2 * 6
+    assert to_c(random_model(PAPER)).ram == 4 * 3 * 9  # four layers in three places
+    assert to_c(random_model(Network.chain([6] * 9))).ram == 4 * 2 * 6
 
 
 def test_equal_models_give_equal_text():
-    assert to_c(random_forward(SKIPS), "net") == to_c(random_forward(SKIPS), "net")
+    assert to_c(random_model(SKIPS), "net") == to_c(random_model(SKIPS), "net")
 
 
 @pytest.mark.parametrize("name", ["", "2net", "my net", "net-1", "_net", "n" * 41, 'x";', "é"])
 def test_names_that_c_cannot_have_are_refused(name):
     with pytest.raises(ValueError, match="name must be a letter and up to 39 letters, digits and _"):
-        to_c(random_forward(SKIPS), name)
-    to_c(random_forward(SKIPS), c_name(name))
+        to_c(random_model(SKIPS), name)
+    to_c(random_model(SKIPS), c_name(name))
 
 
 def test_weights_that_float32_cannot_hold_are_refused():
-    forward = random_forward(SKIPS)
+    forward = random_model(SKIPS)
     with pytest.raises(ValueError, match="head must fit into float32"):
-        to_c(replace(forward, coef=forward.coef * 1e39))
+        to_c(replace(forward, head=replace(forward.head, coef=forward.head.coef * 1e39)))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +194,7 @@ def test_weights_that_float32_cannot_hold_are_refused():
     ],
 )
 def test_labels_are_numbers_where_every_int_holds_them(classes, listed):
-    made = to_c(random_forward(SKIPS, outputs=len(classes), classes=classes), "net")
+    made = to_c(random_model(SKIPS, outputs=len(classes), classes=classes), "net")
     assert f"#define NET_LABELS {listed}\n" in made.header
 
 

@@ -17,7 +17,7 @@ from tikhonet import (
     Stochastic,
 )
 from tikhonet.trainer.recipe import DEEP, LASTING, LONG, SPARSE, USUAL
-from tikhonet.trainer.statistics import forward, targets_sweep
+from tikhonet.trainer.sweep import forward, targets_sweep
 
 SMALL = Network([4, 5, 5, 3], {(1, 0): "learned", (2, 1): "learned", (3, 1): "learned", (3, 2): "learned"}, bias=[2])
 
@@ -63,15 +63,16 @@ def test_the_sweeps_targets_lower_the_lifted_objective(problem, seed):
     generator = torch.Generator().manual_seed(seed)
     V = torch.randn(CLASSES, network.widths[-1], generator=generator, dtype=torch.float64)
     slope = problem.loss.slope(samples.targets, here.A[last] @ V.T)
-    target = here.Z[last].relu() - targets_sweep(problem, V, W, here, slope, damping=30.0)[last]
+    target = network.activation.value(here.Z[last]) - targets_sweep(problem, V, W, here, slope, damping=30.0)[last]
 
     def value(U):
         weight = 30.0 * float(V.square().sum()) / CLASSES
         return problem.loss.rows(samples.targets, U @ V.T) + weight * problem.lift.value(
-            U, here.Z[last], problem.network.activation
+            U, here.Z[last], network.activation
         )
 
     assert bool((target >= 0).all())
+    assert network.activation.violation(target) <= 1e-12
     assert bool((value(target) <= value(here.A[last]) + 1e-12).all())
 
 

@@ -2,89 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+from typing import ClassVar
 
 import numpy as np
 
-import tikhonet
-from tikhonet.model.export.c99 import kernels
-from tikhonet.model.export.c99.input import Input, read_input
-from tikhonet.model.export.c99.names import c_string, check_name
-from tikhonet.model.export.c99.packing import Array, Packed, pack
-from tikhonet.model.export.forward import Forward, Label, single
-from tikhonet.model.export.program import (
-    OUTPUT,
-    Add,
-    AddVector,
-    Copy,
-    Load,
-    Product,
-    Relu,
-    Start,
-    Step,
-    compile_forward,
-)
+from tikhonet import __version__
+from tikhonet.model.export import c_text
+from tikhonet.model.export.c_text import Input, c_string, check_name, literal, read_input
+from tikhonet.model.export.format import Export, Format
+from tikhonet.model.export.packing import Array, Packed, pack
+from tikhonet.model.export.program import OUTPUT, Add, Clip, Load, Multiply, Put, Step, Vector, compile_model
+from tikhonet.model.model import Label, Model, single
 from tikhonet.model.storage import write_atomically
 
 LINE = 118
 
-HEADER = Template("""\
-/* $title
- *
- * float scores[${upper}_OUTPUTS];
- * $usage
- */
-#ifndef TIKHONET_${upper}_H
-#define TIKHONET_${upper}_H
-
-#define ${upper}_INPUTS $inputs
-#define ${upper}_OUTPUTS $outputs
-#define ${upper}_FLASH_BYTES $flash /* of constant arrays; the code comes on top */
-#define ${upper}_RAM_BYTES $ram /* of scratch; scores, $outputs floats, are the caller's */
-#define ${upper}_SCRATCH $scratch /* floats */
-$labels
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#ifndef ${upper}_NO_STATIC_SCRATCH
-/* $meaning Inputs must be finite. Not reentrant: it has its own scratch. */
-$returned ${name}_predict(const float *x, float *scores);
-#endif
-
-/* The same in scratch of the caller's, ${upper}_SCRATCH floats; reentrant. */
-$returned ${name}_predict_in(const float *x, float *scores, float *scratch);
-
-#ifdef __cplusplus
-}
-#endif
-
-#endif
-""")
-
-SOURCE = Template("""\
-/* $title */
-#include <stdint.h>
-
-#include "$name.h"
-
-$arrays
-$functions
-$returned ${name}_predict_in(const float *x, float *scores, float *scratch)
-{
-$body}
-
-#ifndef ${upper}_NO_STATIC_SCRATCH
-$returned ${name}_predict(const float *x, float *scores)
-{
-    static float scratch[${upper}_SCRATCH];
-    $give${name}_predict_in(x, scores, scratch);
-}
-#endif
-""")
+HEADER, SOURCE = (Template(Path(__file__).with_name(name).read_text()) for name in ("predict.h", "predict.c"))
 
 
 @dataclass(frozen=True)
@@ -107,49 +46,66 @@ class CModel:
         return header, source
 
 
-def to_c(forward: Forward, name: str = "model", *, int8: bool = False) -> CModel:
+def to_c(model: Model, name: str = "model", *, int8: bool = False) -> CModel:
     """C99 whose scores are those of the model in float32, or with weights of 8 bits.
 
     Only weights are quantised: inputs, layers, biases and scores are float32.
     """
     check_name(name)
-    writer = Writer(forward, name, int8)
-    return writer.model()
+    return Writer(model.checked(), name, int8).write()
+
+
+class C(Format):
+    """C99 without dependency or heap: NAME.c, and NAME.h beside it."""
+
+    name = "c"
+    ending = ".c"
+    weights = ("int8", "float32")
+    beside: ClassVar[Mapping[str, str]] = {"header": ".h"}
+
+    def check_path(self, path: Path) -> None:
+        super().check_path(path)
+        check_name(path.stem)
+
+    def make(self, model: Model, name: str = "model", weights: str = "float32") -> Export:
+        made = to_c(model, name, int8=weights == "int8")
+        files = made.source.encode(), made.flash, made.ram, True, {"header": made.header.encode()}
+        return Export(*files, notes={"function": f"{name}_predict(x, scores)"})
 
 
 class Writer:
     """Collects arrays and functions while it goes through the steps."""
 
-    def __init__(self, forward: Forward, name: str, int8: bool) -> None:
-        self.forward, self.name, self.int8 = forward, name, int8
+    def __init__(self, model: Model, name: str, int8: bool) -> None:
+        self.model, self.name, self.int8 = model, name, int8
         self.arrays: dict[str, Array] = {}
         self.functions: dict[str, str] = {}
-        self.program = compile_forward(forward)
+        self.program = compile_model(model)
         self.body = [f"    {self.statement(step)}\n" for step in self.program.steps]
 
-    def model(self) -> CModel:
+    def write(self) -> CModel:
         flash = sum(array.nbytes for array in self.arrays.values())
         ram = 4 * self.program.length
         returned, body = "void", self.body
-        if self.forward.classes:
-            returned, body = "int", [*body, f"    return {self.vector('highest')}({self.forward.outputs}u, scores);\n"]
+        if self.model.classes:
+            returned, body = "int", [*body, f"    return {self.vector('highest')}({self.model.outputs}u, scores);\n"]
         common = {"name": self.name, "upper": self.name.upper(), "title": self.title(), "returned": returned}
         source = SOURCE.substitute(
             common,
             arrays="\n".join(declaration(f"{self.name}_{name}", array) for name, array in self.arrays.items()),
             functions="\n".join(self.functions.values()),
             body="".join(body),
-            give="return " if self.forward.classes else "",
+            give="return " if self.model.classes else "",
         )
         header = HEADER.substitute(
             common,
-            inputs=self.forward.inputs,
-            outputs=self.forward.outputs,
+            inputs=self.model.inputs,
+            outputs=self.model.outputs,
             flash=flash,
             ram=ram,
             scratch=self.program.length,
             labels=self.labels(),
-            usage=f"{'int best = ' if self.forward.classes else ''}{self.name}_predict(x, scores);",
+            usage=f"{'int best = ' if self.model.classes else ''}{self.name}_predict(x, scores);",
             meaning=self.meaning(),
         )
         return CModel(self.name, header, source, flash, ram)
@@ -159,35 +115,32 @@ class Writer:
         to = place(step.to)
         match step:
             case Load():
-                return self.load(read_input(self.forward), to)
-            case Start(values=None):
+                return self.load(read_input(self.model.scaling), to)
+            case Put(source=None):
                 return f"{self.vector('zero')}({step.length}u, {to});"
-            case Start(name=name, values=values) if values is not None:
-                return f"{self.vector('copy')}({step.length}u, {self.store(name, single(name, values))}, {to});"
-            case AddVector(name=name, values=values):
-                return f"{self.vector('add')}({step.length}u, {self.store(name, single(name, values))}, {to});"
-            case Copy(source=source):
-                return f"{self.vector('copy')}({step.length}u, {place(source)}, {to});"
+            case Put(source=source) if source is not None:
+                return f"{self.vector('copy')}({step.length}u, {self.operand(source)}, {to});"
             case Add(source=source):
-                return f"{self.vector('add')}({step.length}u, {place(source)}, {to});"
-            case Product():
+                return f"{self.vector('add')}({step.length}u, {self.operand(source)}, {to});"
+            case Multiply():
                 packed = pack(step.name, step.matrix, self.int8)
                 return self.multiply(step, packed) if packed else ";"
-            case Relu():
+            case Clip(lower=0.0, upper=math.inf):
                 return f"{self.vector('relu')}({step.length}u, {to});"
+            case Clip(lower=lower, upper=upper):
+                return f"{self.vector('clip')}({literal(lower)}, {literal(upper)}, {step.length}u, {to});"
         raise AssertionError(step)
 
     def load(self, scaling: Input, to: str) -> str:
         for name, array in scaling.arrays.items():
             self.store(name, array)
-        self.functions["load"] = kernels.LOAD.substitute(
-            inputs=self.forward.inputs, name=self.name, **scaling.expressions(self.name)
-        )
+        words = {"inputs": self.model.inputs, "name": self.name} | scaling.expressions(self.name)
+        self.functions["load"] = Template(c_text.LOOPS["load"]).substitute(words)
         return f"load(x, {to});"
 
-    def multiply(self, step: Product, packed: Packed) -> str:
-        function = kernels.product_name(packed, step.of_input)
-        self.functions[function] = kernels.product(packed, step.of_input)
+    def multiply(self, step: Multiply, packed: Packed) -> str:
+        function = c_text.product_name(packed, step.of_input)
+        self.functions[function] = c_text.product(packed, step.of_input)
         rows, columns = packed.shape
         words = [f"{rows}u"] if packed.count is None else []
         words += [f"{columns}u", *(self.store(f"{step.name}_{part}", array) for part, array in packed.arrays.items())]
@@ -195,8 +148,14 @@ class Writer:
         words += ["x"] if step.of_input else []
         return f"{function}({', '.join([*words, place(step.source), place(step.to)])});"
 
+    def operand(self, source: Vector | int) -> str:
+        """A constant array, or a place."""
+        if isinstance(source, Vector):
+            return self.store(source.name, single(source.name, source.values))
+        return place(source)
+
     def vector(self, function: str) -> str:
-        self.functions[function] = kernels.VECTORS[function]
+        self.functions[function] = c_text.LOOPS[function]
         return function
 
     def store(self, name: str, array: Array) -> str:
@@ -204,23 +163,23 @@ class Writer:
         return f"{self.name}_{name}"
 
     def title(self) -> str:
-        kind = f"{self.forward.outputs} classes" if self.forward.classes else f"{self.forward.outputs} outputs"
+        kind = f"{self.model.outputs} classes" if self.model.classes else f"{self.model.outputs} outputs"
         weights = "int8" if self.int8 else "float32"
-        layers = " -> ".join(map(str, self.forward.network.widths))
-        return f"{self.name}: layers {layers}, {kind}, {weights} weights. Written by tikhonet {tikhonet.__version__}."
+        layers = " -> ".join(map(str, self.model.network.widths))
+        return f"{self.name}: layers {layers}, {kind}, {weights} weights. Written by tikhonet {__version__}."
 
     def meaning(self) -> str:
-        if self.forward.classes:
+        if self.model.classes:
             return "The score of each class; returns the place of the highest."
-        return "The features of x." if self.forward.coef is None else "The outputs for x."
+        return "The features of x." if self.model.head is None else "The outputs for x."
 
     def labels(self) -> str:
-        if not self.forward.classes:
+        if not self.model.classes:
             return ""
         upper = self.name.upper()
         return (
-            f"#define {upper}_LABELS {{{', '.join(labels(self.forward.classes))}}}\n"
-            f"#define {upper}_SHARPNESS {literal(self.forward.sharpness)}"
+            f"#define {upper}_LABELS {{{', '.join(labels(self.model.classes))}}}\n"
+            f"#define {upper}_SHARPNESS {literal(self.model.sharpness)}"
             " /* probabilities are the softmax of this times the scores */\n"
         )
 
@@ -238,11 +197,6 @@ def labels(classes: tuple[Label, ...]) -> list[str]:
     return [c_string(str(value)) for value in classes]
 
 
-def literal(value: float) -> str:
-    """Nine digits give the same float32 back."""
-    return f"{value:.8e}f"
-
-
 def declaration(name: str, array: Array) -> str:
     values = array.tolist()
     cells = [literal(value) for value in values] if array.dtype == np.float32 else list(map(str, values))
@@ -250,4 +204,4 @@ def declaration(name: str, array: Array) -> str:
     each = max(1, LINE // width)
     lines = [",".join(cells[start : start + each]) for start in range(0, len(cells), each)]
     text = ",\n".join(lines)
-    return f"static const {kernels.c_type(array)} {name}[{len(values)}] = {{\n{text}\n}};\n"
+    return f"static const {c_text.c_type(array)} {name}[{len(values)}] = {{\n{text}\n}};\n"
