@@ -52,7 +52,7 @@ class Split:
         return cls(A, Z, P, Q)
 
     def parts(self) -> Iterator[tuple[slice, Split]]:
-        """The same variables for some of the samples at a time, few enough to stay in the processor's caches."""
+        """The variables of some of the samples at a time, few enough to stay in the processor's caches."""
         samples = len(self.A[0])
         for start in range(0, samples, CHUNK_ROWS):
             rows = slice(start, min(start + CHUNK_ROWS, samples))
@@ -82,7 +82,7 @@ class ADMM:
     beta: float = 1.0
     alpha: float = 1.0
     ridge: float = 1e-3
-    """Of V and of each W, relative to the mean eigenvalue of what it is added to."""
+    """The ridge of V and of each W, relative to the mean eigenvalue of what it is added to."""
     warm_up: int = 10
     initial: Initial = "auto"
     initial_scale: float = 1.0
@@ -158,7 +158,7 @@ class ADMM:
         return W, V
 
     def inverse(self, network: Network, W: Weights, V: Tensor, n: int) -> Tensor:
-        """Of the second derivative of L in a_n, which is the same for all samples."""
+        """The inverse of the second derivative of L in a_n, which is the same for all samples."""
         unit = torch.eye(network.widths[n], dtype=V.dtype, device=V.device)
         H = self.alpha * unit
         if n == network.depth:
