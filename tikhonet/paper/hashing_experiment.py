@@ -30,8 +30,7 @@ from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Score, Size,
 from tikhonet.paper.figures import Figure
 from tikhonet.paper.hash_coders import Classical, Classifier, Hasher, HashMethod, ToCodewords
 from tikhonet.paper.hash_databases import SETTINGS, Database, read_database
-from tikhonet.paper.hashing_figures import hashing_figures
-from tikhonet.paper.hashing_findings import hashing_claims
+from tikhonet.paper.hashing_findings import hashing_claims, hashing_figures
 from tikhonet.paper.hashing_results import SHOWN_BITS, AtLength, Coding, Hashing, HashRecord
 from tikhonet.paper.pictures import Picture, photograph
 from tikhonet.paper.records import Pictures
@@ -182,15 +181,15 @@ class HashingExperiment(Experiment):
         four, two = "{:.4f}".format, "{:.2f}".format
         return [
             Column("bits", lambda row: row.bits, str),
-            Column("mAP", measured_map, self.score.form, under="by ties", small=ties, unknown=DIVERGED),
+            Column("mAP", lambda row: row.score, self.score.form, under="by ties", small=ties, unknown=DIVERGED),
             Column("precision", measure("precision_within"), four, under="empty", small=empty_balls),
             Column("recall", measure("recall_within"), four, wide=True),
             Column("seconds", lambda row: row.seconds),
             Column("distinct codes", measure("distinct"), "{:,.0f}".format, wide=True),
             Column("bit balance", measure("balance"), two, wide=True),
             Column("bit correlation", measure("correlation"), two, wide=True),
-            Column("lowest by ties", lambda row: row.bound("lower"), hidden=True),
-            Column("highest by ties", lambda row: row.bound("upper"), hidden=True),
+            Column("lowest by ties", lambda row: row.tied and row.tied.lower, hidden=True),
+            Column("highest by ties", lambda row: row.tied and row.tied.upper, hidden=True),
             Column("empty balls", measure("empty_balls"), hidden=True),
             Column("trials", lambda row: row.trials, hidden=True),
         ]
@@ -204,10 +203,6 @@ class HashingExperiment(Experiment):
             retrieved += [(way, query_pictures(record)) for record in records[:1]]
         trials = sorted({row.trials for row in self.result_rows(results)})
         return {"shown": results.shown, "retrieved": retrieved, "trials": trials}
-
-
-def measured_map(row: AtLength) -> float | None:
-    return row.bound("expected")
 
 
 def ties(row: AtLength) -> str:

@@ -114,8 +114,9 @@ class AtLength:
     def tied(self) -> Tied | None:
         return self.way.precision(self.bits) if self.bits in self.way.lengths else None
 
-    def bound(self, name: str) -> float | None:
-        return getattr(self.tied, name) if self.tied else None
+    @property
+    def score(self) -> float | None:
+        return self.tied.expected if self.tied else None
 
     def measure(self, name: str) -> float | None:
         return self.way.measure(self.bits, name) if self.tied else None
