@@ -57,7 +57,7 @@ def test_sizes_are_a_table(run, model):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--format", "d", "-o", "net.c"], ["--format", "c, onnx, torch, csr", "'d'"]),
+        (["--format", "d", "-o", "net.c"], ["--format", "c, csr, onnx, torch", "'d'"]),
         (["--format", "onx", "-o", "net.onnx"], ["did you mean 'onnx'?"]),
         (["--format", "c", "-o", "net.onnx"], ["--output", "must end in .c"]),
         (["--format", "c", "-o", "2 nets.c"], ["--output", "'2 nets'", "'model_2_nets' would do"]),

@@ -19,9 +19,10 @@ from sklearn.svm import SVC, LinearSVC
 
 from tests.estimators.samples import QUICK, blobs, line
 from tikhonet.estimators import BCDClassifier, BCDRegressor
-from tikhonet.model.heads import HeadData, logistic, ridge, svm
-from tikhonet.model.probabilities import cross_entropy, sharpness
+from tikhonet.model.heads import SVM, HeadData, Logistic, cross_entropy, sharpness
+from tikhonet.model.heads import Ridge as RidgeHead
 
+NO_V = np.zeros((0, 0))
 HEADS = ["logistic", "svm", "ridge", "trained", LinearSVC(C=0.1), RidgeClassifier(), LogisticRegression(C=3.0)]
 
 
@@ -86,7 +87,7 @@ def test_a_head_without_intercept_is_saved_with_one_for_each_target(tmp_path):
 def test_ridge_is_the_minimiser():
     X, y = line()
     weight = np.random.default_rng(0).random(len(y))
-    head = ridge(lambda data: data.Y).fit(head_data(X, y, weight), 1e-3)
+    head = RidgeHead(NO_V).fit(head_data(X, y, weight), 1e-3)
     share = weight / weight.sum()
     centred = X - share @ X
     level = 1e-3 * np.trace((centred * share[:, None]).T @ centred)
@@ -99,7 +100,7 @@ def test_ridge_is_the_minimiser():
 def test_the_svm_is_linear_svc(classes):
     X, y = blobs(classes=classes)
     data = head_data(X, y)
-    head = svm(classes).fit(data, 1.0)
+    head = SVM(NO_V, classes).fit(data, 1.0)
     reference = LinearSVC(C=1.0, tol=1e-8, max_iter=100000, intercept_scaling=1e3).fit(X / data.norm, y)
     scores = head(X)[:, 1] - head(X)[:, 0] if classes == 2 else head(X)
     np.testing.assert_allclose(scores, reference.decision_function(X / data.norm), atol=2e-2)
@@ -109,15 +110,15 @@ def test_a_strength_is_chosen_on_the_rows_to_judge_by():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 40)), rng.integers(0, 2, 300)  # nothing to learn: the more regularised, the better
     data = head_data(X, y)
-    assert logistic(2).choose(data.take(slice(200)), data.take(slice(200, None)), 300.0) == 0.3
+    assert Logistic(NO_V, 2).choose(data.take(slice(200)), data.take(slice(200, None)), 300.0) == 0.3
     y = (X[:, 0] > 0).astype(int)  # everything to learn
     data = head_data(X, y)
-    assert logistic(2).choose(data.take(slice(200)), data.take(slice(200, None)), 300.0) > 10
+    assert Logistic(NO_V, 2).choose(data.take(slice(200)), data.take(slice(200, None)), 300.0) > 10
 
 
 def test_a_class_without_rows_is_never_predicted():
     X, y = blobs()
-    head = logistic(4).fit(head_data(X[y < 2], y[y < 2]), 1.0)
+    head = Logistic(NO_V, 4).fit(head_data(X[y < 2], y[y < 2]), 1.0)
     assert set(head(X).argmax(1)) == {0, 1}
 
 

@@ -16,22 +16,23 @@ from tests.model.export.models import (
     fitted,
     largest_error,
     oracle,
-    random_forward,
+    random_model,
     rows,
 )
 from tests.strategies import networks, seeds
 from tikhonet import Network
-from tikhonet.model import native_kernel as native
-from tikhonet.model import predictor
+from tikhonet.model import kernels, predictor
 from tikhonet.model.predictor import Predictor
+from tikhonet.network.activation import ClippedReLU
 
 KERNELS = ["dense", "csr", pytest.param("native", marks=pytest.mark.skipif(not shutil.which("cc"), reason="needs cc"))]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@given(network=networks(), seed=seeds, nonzero=st.sampled_from([0.0, 0.3, 1.0]), head=st.booleans())
-def test_every_kernel_gives_the_scores_of_the_network(kernel, network, seed, nonzero, head):
-    forward = random_forward(network, seed, nonzero=nonzero, head=head)
+@given(networks(), seeds, st.sampled_from([0.0, 0.3, 1.0]), st.booleans(), st.booleans())
+def test_every_kernel_gives_the_scores_of_the_network(kernel, network, seed, nonzero, head, clipped):
+    network = network.with_activation(ClippedReLU(0.5)) if clipped else network
+    forward = random_model(network, seed, nonzero=nonzero, head=head)
     X = rows(forward, 7, seed)
     predict = Predictor(forward, kernel)
     assert largest_error(predict(X), oracle(forward, X)) <= 1e-5
@@ -54,7 +55,7 @@ def test_fitted_models_predict_the_same(kind, kernel):
 
 @pytest.mark.parametrize("kernel", ["auto", "dense", "csr"])
 def test_double_precision_is_exact(kernel):
-    forward = random_forward(SKIPS, nonzero=0.2)
+    forward = random_model(SKIPS, nonzero=0.2)
     X = rows(forward)
     scores = Predictor(forward, kernel, "float64")(X)
     assert scores.dtype == np.float64
@@ -76,13 +77,13 @@ def slowed(monkeypatch, slow):
         return run
 
     monkeypatch.setattr(Predictor, "_make", made)
-    monkeypatch.setattr(predictor.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(kernels.time, "perf_counter", lambda: clock[0])
     return calls
 
 
 def test_the_fastest_is_chosen_for_each_number_of_rows_and_remembered(monkeypatch):
     calls = slowed(monkeypatch, lambda kind, count: {"dense": 10 + 0.01 * count, "csr": count}[kind])
-    forward = random_forward(SKIPS, nonzero=0.2)
+    forward = random_model(SKIPS, nonzero=0.2)
     predict = Predictor(forward, dtype="float64")
     X = rows(forward, 1000)
     assert predict.choose(X[:1]) == "csr"
@@ -95,13 +96,13 @@ def test_the_fastest_is_chosen_for_each_number_of_rows_and_remembered(monkeypatc
 
 def test_kernels_take_turns_while_they_are_timed(monkeypatch):
     calls = slowed(monkeypatch, lambda kind, count: 1.0)
-    forward = random_forward(SKIPS, nonzero=0.2)
+    forward = random_model(SKIPS, nonzero=0.2)
     Predictor(forward, dtype="float64").choose(rows(forward, 5))
-    assert calls == [("dense", 5), ("csr", 5)] * (1 + predictor.ROUNDS)
+    assert calls == [("dense", 5), ("csr", 5)] * (1 + kernels.ROUNDS)
 
 
 def test_a_network_that_is_not_sparse_is_not_measured():
-    forward = random_forward(SKIPS)
+    forward = random_model(SKIPS)
     predict = Predictor(forward)
     predict(rows(forward))
     assert predict.seconds == {}
@@ -110,22 +111,22 @@ def test_a_network_that_is_not_sparse_is_not_measured():
 
 def test_estimators_predict_through_the_measured_kernel_where_they_are_sparse():
     model, X = fitted("paper")
-    learned = model._model
+    learned = model.model_
     dense = learned.head(learned.scaled_features(learned.scaling(X)))
     np.testing.assert_allclose(model.decision_function(X), dense, rtol=1e-9, atol=1e-9)
     assert learned.sparse_features.seconds
     again = pickle.loads(pickle.dumps(model))
-    assert "sparse_features" not in vars(again._model)
+    assert "sparse_features" not in vars(again.model_)
     assert np.array_equal(again.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("kernel", ["auto", *KERNELS])
 def test_no_rows_give_no_scores(kernel):
-    assert Predictor(random_forward(SKIPS), kernel)(np.empty((0, 5))).shape == (0, 3)
+    assert Predictor(random_model(SKIPS), kernel)(np.empty((0, 5))).shape == (0, 3)
 
 
 def test_a_copy_measures_for_itself():
-    forward = random_forward(SKIPS, nonzero=0.2)
+    forward = random_model(SKIPS, nonzero=0.2)
     predict = Predictor(forward)
     X = rows(forward)
     expected = predict(X)
@@ -144,19 +145,19 @@ def test_a_copy_measures_for_itself():
 )
 def test_unknown_settings_are_refused(options, reason):
     with pytest.raises(ValueError, match=reason):
-        Predictor(random_forward(SKIPS), **options)
+        Predictor(random_model(SKIPS), **options)
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 4), (2, 2, 5), ()])
 def test_rows_of_another_shape_are_refused(shape):
     with pytest.raises(ValueError, match="X must have 5 columns, got shape"):
-        Predictor(random_forward(SKIPS))(np.zeros(shape))
+        Predictor(random_model(SKIPS))(np.zeros(shape))
 
 
 @pytest.mark.parametrize("kernel", ["auto", *KERNELS])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_numbers_that_are_not_finite_are_refused_by_every_kernel(kernel, value):
-    forward = random_forward(SKIPS, nonzero=0.2)
+    forward = random_model(SKIPS, nonzero=0.2)
     X = rows(forward, 3).astype(float)
     X[2, 4] = value
     predict = Predictor(forward, kernel)
@@ -167,28 +168,28 @@ def test_numbers_that_are_not_finite_are_refused_by_every_kernel(kernel, value):
 
 
 def test_numbers_whose_squares_overflow_are_fine():
-    forward = random_forward(SKIPS)
+    forward = random_model(SKIPS)
     X = np.full((2, 5), 1e300)
     assert largest_error(Predictor(forward)(X), oracle(forward, X)) <= 1e-5
 
 
 def test_sparse_rows_are_refused():
-    forward = random_forward(SKIPS)
+    forward = random_model(SKIPS)
     with pytest.raises(ValueError, match=r"X must be dense, .* use X.toarray"):
         Predictor(forward)(csr_array(rows(forward)))
 
 
 @pytest.fixture
 def without_compiler(monkeypatch):
-    native.library.cache_clear()
-    monkeypatch.setattr(native.shutil, "which", lambda name: None)
+    predictor.library.cache_clear()
+    monkeypatch.setattr(predictor.shutil, "which", lambda name: None)
     yield
-    native.library.cache_clear()
+    predictor.library.cache_clear()
 
 
 @pytest.mark.usefixtures("without_compiler")
 def test_without_a_compiler_the_others_are_used():
-    forward = random_forward(Network.paper(9), nonzero=0.2)
+    forward = random_model(Network.paper(9), nonzero=0.2)
     predict = Predictor(forward)
     X = rows(forward)
     assert largest_error(predict(X), oracle(forward, X)) <= 1e-5

@@ -15,17 +15,8 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 
 from tests.strategies import networks, seeds
-from tikhonet.model.storage import (
-    DTYPES,
-    MAX_HEADER,
-    ModelFormatError,
-    load,
-    network_from_header,
-    network_header,
-    save,
-    weight_tensors,
-    weights_from_tensors,
-)
+from tikhonet.model.model_file import network_from_header, network_header, weight_tensors, weights_from_tensors
+from tikhonet.model.storage import DTYPES, MAX_HEADER, ModelFormatError, load, save
 
 OPENING = '{"__metadata__":{"tikhonet":"{\\"sha256\\":\\"'
 ONE = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
@@ -205,7 +196,7 @@ HOSTILE = {
     "overflow in the header": (sealed([], header_text='{"a":1e999}'), "not finite"),
     "endless integer": (sealed([], header_text=f'{{"a":{"9" * 10**5}}}'), "not valid JSON"),
     "list for a header": (sealed([], header_text="[]"), "a header of an unknown kind"),
-    "newer": (sealed([], version="2"), "has version 2 and this tikhonet reads up to 1; install a newer tikhonet$"),
+    "newer": (sealed([], version="3"), "has version 3 and this tikhonet reads up to 2; install a newer tikhonet$"),
     "version 0": (sealed([], version="0"), "a header of an unknown kind"),
     "version true": (sealed([], version="true"), "a header of an unknown kind"),
     "seal without header": (sealed([], seal=f'{{"sha256":"{"0" * 64}","version":1}}'), "a header of an unknown kind"),

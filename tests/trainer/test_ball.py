@@ -6,7 +6,8 @@ import torch
 from sklearn.datasets import load_digits
 
 from tikhonet import BlockDescent, Fenchel, Network, Power, Problem, Proximal, RowL1Ball, Stochastic
-from tikhonet.model.storage import load, save, weight_tensors
+from tikhonet.model.model_file import weight_tensors
+from tikhonet.model.storage import load, save
 
 SOLVERS = {
     "alg1": (BlockDescent(Power(2), max_iter=6), {"gamma": 0.1}),

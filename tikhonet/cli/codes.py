@@ -16,7 +16,7 @@ from tikhonet.cli.outputs import save_or_rescue
 from tikhonet.data.tables import MALFORMED
 from tikhonet.hashing import HammingIndex, pack
 from tikhonet.hashing.codes import Codes, check_codes
-from tikhonet.paper.experiments.records import write_whole
+from tikhonet.paper.records import write_whole
 
 ARRAYS = (".npy", ".npz")
 Names = dict[int, str]

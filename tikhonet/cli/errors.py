@@ -14,7 +14,7 @@ import typer
 
 from tikhonet.data import DataError
 from tikhonet.model.storage import ModelFormatError
-from tikhonet.paper.experiments.records import RecordError
+from tikhonet.paper.records import RecordError
 
 DEBUG = "TIKHONET_DEBUG"
 OPTIONS = {

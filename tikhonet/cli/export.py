@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from tikhonet.cli.errors import Failure
 from tikhonet.cli.models import open_model
-from tikhonet.cli.names import one_of
+from tikhonet.cli.names import check_name
 from tikhonet.cli.options import Json, Model
 from tikhonet.cli.outputs import check_output
 from tikhonet.cli.printing import facts, show
-from tikhonet.model.storage import write_atomically
+from tikhonet.model.export.format import Format, formats
 
 EXAMPLE = "tikhonet export my.model --format c --int8 --output digits.c"
 
-ENDINGS = {"c": ".c", "onnx": ".onnx", "torch": ".pt2", "csr": ".npz"}
+
+def check_format(name: str) -> str:
+    check_name(name, formats())
+    return name
+
+
+def endings() -> str:
+    """The ending of each format, and of the files that go with it."""
+    return ", ".join(" and ".join([format_.ending, *format_.beside.values()]) for format_ in formats().values())
 
 
 def export(
@@ -25,13 +32,10 @@ def export(
     format_: Annotated[
         str,
         typer.Option(
-            "--format", help="What to write: c, onnx, torch or csr.", callback=one_of(*ENDINGS), metavar="FORMAT"
+            "--format", help=f"What to write: {', '.join(formats())}.", callback=check_format, metavar="FORMAT"
         ),
     ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="The file: .c (a .h goes with it), .onnx, .pt2 or .npz.", metavar="FILE"),
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help=f"The file: {endings()}.", metavar="FILE")],
     int8: Annotated[bool, typer.Option("--int8", help="Weights of 8 bits, for --format c.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -40,67 +44,31 @@ def export(
     C99 without dependency or heap, ONNX, a program that torch runs alone, or SciPy's sparse rows. The scaling of the
     inputs, the network and the head are all in it.
     """
-    check(format_, output, int8)
-    estimator = open_model(model).estimator
-    forward = estimator.to_forward()
-    if format_ == "c":
-        write_c(estimator, model, output, int8, as_json)
-        return
-    write_atomically(output, (content(format_, forward),))
-    size = output.stat().st_size
-    document = {"model": model, "format": format_, "output": output, "bytes": size}
-    show(document, as_json, facts(format=format_, output=f"{output} ({size:,} bytes)"))
-
-
-def check(format_: str, output: Path, int8: bool) -> None:
-    """Raise before any work is done."""
-    if int8 and format_ != "c":
-        raise typer.BadParameter(f"is for --format c, got {format_}", param_hint="--int8")
-    if output.suffix != ENDINGS[format_]:
-        raise typer.BadParameter(
-            f"must end in {ENDINGS[format_]} for --format {format_}, got {output}", param_hint="--output"
-        )
-    if format_ == "c":
-        from tikhonet.model.export.c99.names import check_name
-
-        try:
-            check_name(output.stem)
-        except ValueError as error:
-            raise typer.BadParameter(f"begins the names in C; {error}", param_hint="--output") from None
-        check_output(output.with_suffix(".h"))
-    check_output(output)
-
-
-def content(format_: str, forward: Any) -> bytes:
-    from tikhonet.model.export import to_csr, to_onnx, torch_program
-
-    if format_ == "csr":
-        return to_csr(forward).to_bytes()
-    if format_ == "torch":
-        return torch_program(forward)
-    try:
-        return bytes(to_onnx(forward).SerializeToString())
-    except ImportError as error:
-        raise Failure(str(error)) from None
-
-
-def write_c(estimator: Any, model: Path, output: Path, int8: bool, as_json: bool) -> None:
-    made = estimator.to_c(output.stem, int8=int8)
-    header, source = made.save(output.parent)
-    document = {
-        "model": model,
-        "format": "c",
-        "weights": "int8" if int8 else "float32",
-        "output": source,
-        "header": header,
-        "flash": made.flash,
-        "ram": made.ram,
-    }
+    chosen, weights = formats()[format_], "int8" if int8 else "float32"
+    check(chosen, output, weights)
+    made = chosen.write(open_model(model).estimator.exported_model(), output, weights)
+    beside, size = chosen.paths(output), output.stat().st_size
+    document = {"model": model, "format": format_, "weights": weights, "output": output, "bytes": size}
+    document |= {**beside, "flash": made.flash, "ram": made.ram, **made.notes}
+    more = "" if made.complete else " and the runtime's own"
     human = facts(
-        format=f"C99, {document['weights']} weights",
-        output=f"{source}, {header}",
-        flash=f"{made.flash:,} bytes of constant arrays",
-        RAM=f"{made.ram:,} bytes",
-        function=f"{made.name}_predict(x, scores)",
+        format=f"{format_}, {weights} weights",
+        output=", ".join([f"{output} ({size:,} bytes)", *map(str, beside.values())]),
+        flash=f"{made.flash:,} bytes",
+        RAM=f"{made.ram:,} bytes{more}",
+        **made.notes,
     )
     show(document, as_json, human)
+
+
+def check(format_: Format, output: Path, weights: str) -> None:
+    """Raise before any work is done."""
+    if weights not in format_.weights:
+        able = ", ".join(name for name, other in formats().items() if weights in other.weights)
+        raise typer.BadParameter(f"is for --format {able}, got {format_.name}", param_hint=f"--{weights}")
+    try:
+        format_.check_path(output)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--output") from None
+    for path in (output, *format_.paths(output).values()):
+        check_output(path)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tikhonet.cli.names import nearest
 from tikhonet.cli.outputs import check_output, save_or_rescue
-from tikhonet.paper.experiments.records import write_whole
+from tikhonet.paper.records import write_whole
 
 Arrays = dict[str, NDArray[Any]]
 KINDS = (".csv", ".npy", ".npz", ".parquet")

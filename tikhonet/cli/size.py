@@ -7,6 +7,7 @@ from dataclasses import asdict
 from tikhonet.cli.models import open_model
 from tikhonet.cli.options import Json, Model
 from tikhonet.cli.printing import facts, show, table
+from tikhonet.model.export.format import sizes
 
 EXAMPLE = "tikhonet size my.model"
 
@@ -16,21 +17,12 @@ def size(model: Model, as_json: Json = False) -> None:
 
     Each format is made in memory. Flash is the file, of C the constant arrays; RAM is what one prediction needs.
     """
-    from tikhonet.model.export import sizes
-
-    forward = open_model(model).estimator.to_forward()
-    found = sizes(forward)
+    learned = open_model(model).estimator.exported_model()
+    found, nonzero, size = sizes(learned), learned.nonzero, model.stat().st_size
     rows: list[tuple[object, ...]] = [
         (entry.format, f"{entry.flash:,}", f"{entry.ram:,}" + ("" if entry.complete else " and the runtime's own"))
         for entry in found
     ]
-    document = {
-        "model": model,
-        "bytes": model.stat().st_size,
-        "nonzero": forward.nonzero,
-        "formats": [asdict(entry) for entry in found],
-    }
-    human = facts(
-        model=f"{model} ({model.stat().st_size:,} bytes)", nonzero=f"{100 * forward.nonzero:.2f}% of the weights"
-    )
+    document = {"model": model, "bytes": size, "nonzero": nonzero, "formats": [asdict(entry) for entry in found]}
+    human = facts(model=f"{model} ({size:,} bytes)", nonzero=f"{100 * nonzero:.2f}% of the weights")
     show(document, as_json, human, table(("format", "flash bytes", "RAM bytes"), rows))

@@ -15,7 +15,8 @@ from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.learning import Learning
 from tikhonet.estimators.rows import Floats
 from tikhonet.estimators.training import count_zeros
-from tikhonet.model.export import CModel, CSRModel, Forward, forward_module, to_c, to_csr, to_onnx
+from tikhonet.model.export import CModel, CSRModel, to_c, to_csr, to_onnx, to_torch
+from tikhonet.model.model import Model
 from tikhonet.model.predictor import Predictor
 from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.graph import Pair
@@ -52,33 +53,38 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         features = self._model.features(data, self.device)
         return features.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else features
 
-    def to_forward(self) -> Forward:
-        """What prediction needs and nothing else: scaling, network, head, classes. All export formats begin with it."""
+    @property
+    def model_(self) -> Model:
+        """Scaling, network and head: all that prediction needs."""
         check_is_fitted(self, "network_")
-        return self._model.to_forward()
+        return self._model
+
+    def exported_model(self) -> Model:
+        """The model that export formats take; raises where they could not say what this estimator predicts."""
+        return self.model_
 
     def to_torch(self, *, sparse: bool = False) -> nn.Module:
         """A plain `nn.Module` with the same scores (features for the transformer), from inputs as they are given.
 
         With `sparse` the matrices that are smaller so are kept as compressed sparse rows.
         """
-        return forward_module(self.to_forward(), sparse)
+        return to_torch(self.exported_model(), sparse=sparse)
 
     def to_onnx(self, path: Path | None = None) -> Any:
         """An ONNX model (an `onnx.ModelProto`), also written to `path` if given. Needs the extra `onnx`."""
-        return to_onnx(self.to_forward(), path)
+        return to_onnx(self.exported_model(), path)
 
     def to_csr(self) -> CSRModel:
         """SciPy's compressed sparse rows, with `scores`, `predict`, `save` and `load`."""
-        return to_csr(self.to_forward())
+        return to_csr(self.exported_model())
 
     def to_c(self, name: str = "model", *, int8: bool = False) -> CModel:
         """C99 without dependency or heap, in float32 or with int8 weights; `.save(folder)` writes NAME.h and NAME.c."""
-        return to_c(self.to_forward(), name, int8=int8)
+        return to_c(self.exported_model(), name, int8=int8)
 
     def predictor(self, kernel: str = "auto", dtype: str = "float32") -> Predictor:
         """The same predictions with as little overhead as possible, by the fastest of the dense and sparse kernels."""
-        return Predictor(self.to_forward(), kernel, dtype)
+        return Predictor(self.exported_model(), kernel, dtype)
 
     def save(self, path: Path) -> None:
         """Write a model file: everything that prediction needs, nothing that runs. `history_` is not kept."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
-from sklearn.base import ClassifierMixin, _fit_context, clone
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -24,10 +24,8 @@ from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import LIFTS, LOSSES, Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.training import build_problem
-from tikhonet.model.export import Forward
-from tikhonet.model.heads import Head, HeadData, Kind, fit_classifier, logistic, ridge, svm, trained
+from tikhonet.model.heads import Head, HeadData, HeadKind, cross_entropy, make_head, sharpness
 from tikhonet.model.model import Model
-from tikhonet.model.probabilities import cross_entropy, sharpness
 from tikhonet.model.storage import ModelFormatError
 from tikhonet.problem.losses import Loss
 
@@ -60,7 +58,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         **Parameters._parameter_constraints,
         "loss": [StrOptions(set(LOSSES)), Loss],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "head": [StrOptions({"svm", "ridge", "logistic", "trained"}), HasMethods(["fit", "decision_function"])],
+        "head": [str, HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],
     }
 
@@ -138,17 +136,14 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             )
         return self._sharpness[self.decision] * scores
 
-    def to_forward(self) -> Forward:
-        forward = super().to_forward()
+    def exported_model(self) -> Model:
+        model = self.model_
         if self.decision != "forward":
             raise ValueError(
                 f'decision must be "forward" for a model to be exported, got {self.decision!r}; '
                 'use set_params(decision="forward")'
             )
-        classes = self.classes_.tolist()
-        if not all(is_plain(label) for label in classes):
-            raise ValueError(f"classes must be numbers or strings to be exported, got {self.classes_.dtype}")
-        return replace(forward, classes=tuple(classes), sharpness=self._sharpness["forward"])
+        return replace(model, classes=tuple(self.classes_.tolist()), sharpness=self._sharpness["forward"])
 
     def _scores(self, X: Floats) -> Floats:
         if self.decision == "forward":
@@ -199,17 +194,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     def _encode(self, Y: Floats) -> Tensor:
         return self._loss().encode(torch.from_numpy(Y[:, 0].astype(np.int64)), len(self.classes_))
 
-    def _head(self, V: Floats) -> Kind:
-        classes = len(self.classes_)
-        if self.head == "trained":
-            return trained(V)
-        if self.head == "svm":
-            return svm(classes)
-        if self.head == "ridge":
-            return ridge(lambda data: np.eye(classes)[data.labels])
-        if self.head == "logistic":
-            return logistic(classes)
-        return Kind(lambda data, strength: fit_classifier(clone(self.head), data, classes))
+    def _head(self, V: Floats) -> HeadKind:
+        return make_head(self.head, V, classes=len(self.classes_))
 
     def _score_loss(self, head: Head, data: HeadData) -> float:
         scores = head(data.features)
@@ -218,8 +204,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     def _calibrate(self, model: Model, scaled: Floats, data: HeadData) -> None:
         self._sharpness = {"forward": 1.0}
-        if not self._head(model.head.coef).calibrated:
-            self._sharpness["forward"] = sharpness(model.head(data.features), data.labels, data.weight)
+        if not self._head(model.linear_head.coef).calibrated:
+            self._sharpness["forward"] = sharpness(model.linear_head(data.features), data.labels, data.weight)
         if self.decision == "energy":
             self._sharpness["energy"] = sharpness(self._energy_scores(model, scaled), data.labels, data.weight)
 
@@ -253,8 +239,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if dtype.kind not in "biufUO":
             raise ValueError(f"classes must be numbers or strings, got {dtype}")
         self.classes_ = np.array([label for label in fitted["classes"] if is_plain(label)], dtype)
-        if len(self.classes_) != len(self._model.head.coef) or len(self.classes_) < 2:
-            raise ValueError(f"there are {len(self._model.head.coef)} scores for {len(self.classes_)} classes")
+        if len(self.classes_) != self._model.outputs or len(self.classes_) < 2:
+            raise ValueError(f"there are {self._model.outputs} scores for {len(self.classes_)} classes")
         measured = {rule: float(value) for rule, value in dict(fitted["sharpness"]).items()}
         if measured.get("energy") == 1.0:
             del measured["energy"]  # what older files say where it was not measured

@@ -18,8 +18,8 @@ from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import LOSSES, Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
 from tikhonet.estimators.supervision import takes_numbers
-from tikhonet.model.export import Forward
-from tikhonet.model.heads import Kind, trained
+from tikhonet.model.heads import HeadKind, Trained
+from tikhonet.model.model import Model
 from tikhonet.model.scaling import Standard
 from tikhonet.problem.losses import Loss
 
@@ -61,8 +61,8 @@ class BCDFeatures(BCDEstimator):
         Y = np.asarray(y, np.float64)
         return self._learn(canonical(dense(X), Y[:, None] if Y.ndim == 1 else Y, weight))
 
-    def to_forward(self) -> Forward:
-        return replace(super().to_forward(), coef=None, intercept=None)
+    def exported_model(self) -> Model:
+        return replace(self.model_, head=None)
 
     def _start_targets(self, rows: Rows) -> None:
         self._standard = Standard.fit(rows.Y, rows.weight)
@@ -72,7 +72,7 @@ class BCDFeatures(BCDEstimator):
             return self._loss().encode(torch.from_numpy(Y[:, 0].astype(np.int64)), self._classes)
         return torch.from_numpy(self._standard(Y))
 
-    def _head(self, V: Floats) -> Kind:
+    def _head(self, V: Floats) -> HeadKind:
         """The features themselves."""
         width = V.shape[1]
-        return trained(np.eye(width))
+        return Trained(np.eye(width))

@@ -7,7 +7,6 @@ import warnings
 from typing import Any, get_args
 
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
 
 from tikhonet.descent.result import Status
@@ -15,17 +14,14 @@ from tikhonet.estimators.parameters import SETS
 from tikhonet.estimators.training import cause_of_zeros
 from tikhonet.estimators.warned import users_level
 from tikhonet.model import storage
-from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
-from tikhonet.model.scaling import Scaling
+from tikhonet.model.model_file import model_from_tensors, model_tensors, network_from_header, network_header
 from tikhonet.model.storage import ModelFormatError
-from tikhonet.network.graph import Network
 from tikhonet.problem.sets import Everything, NonNegative
 from tikhonet.trainer.sparsity.zeros import Kind
 
 Path = str | os.PathLike[str]
 NAMES = ("BCDClassifier", "BCDRegressor", "BCDFeatures", "BCDHasher")
-VECTORS = ("shift", "scale", "low", "high")
 
 
 class NotInFile:
@@ -54,17 +50,14 @@ def save_estimator(estimator: Any, path: Path, fitted: dict[str, Any]) -> None:
         "estimator": type(estimator).__name__,
         "parameters": parameters,
         "own_network": estimator.network is not None,
-        "network": storage.network_header(model.network),
+        "network": network_header(model.network),
         "n_iter": estimator.n_iter_,
         "status": estimator.status_.name,
         "sparsity": estimator._cause_of_zeros,
         "feature_names": list(getattr(estimator, "feature_names_in_", ())),
         "fitted": fitted,
     }
-    tensors = storage.weight_tensors(model.W) | {"V": model.V}
-    tensors |= {name: torch.from_numpy(getattr(model.scaling, name)) for name in VECTORS}
-    tensors |= {"coef": torch.from_numpy(model.head.coef), "intercept": torch.from_numpy(model.head.intercept)}
-    storage.save(path, header, tensors)
+    storage.save(path, header, model_tensors(model))
 
 
 def load_estimator(cls: type, path: Path) -> tuple[Any, dict[str, Any]]:
@@ -75,8 +68,8 @@ def load_estimator(cls: type, path: Path) -> tuple[Any, dict[str, Any]]:
         remedy = f"; use {name}.load" if name in NAMES else ""
         raise ModelFormatError(f"{path} must hold a {cls.__name__}, got {name!r}{remedy}")
     try:
-        network = storage.network_from_header(header["network"])
-        model = read_model(network, tensors)
+        network = network_from_header(header["network"])
+        model = model_from_tensors(network, tensors)
         estimator = cls(**{name: from_plain(value) for name, value in dict(header["parameters"]).items()})
         if header["own_network"]:
             estimator.network = network
@@ -118,21 +111,6 @@ def read_cause(found: dict[str, Any]) -> dict[str, Any]:
     if set(found) != {"kind", "asked", "over"} or found["kind"] not in get_args(Kind):
         raise ModelFormatError(f"sparsity must say what made zeros in the fit, got {str(found)[:80]}")
     return dict(found)
-
-
-def read_model(network: Network, tensors: dict[str, torch.Tensor]) -> Model:
-    W = storage.weights_from_tensors(network, tensors)
-    scaling = Scaling(*(vector(tensors, name, network.widths[0]) for name in VECTORS))
-    coef, V = tensors["coef"], tensors["V"]
-    if coef.ndim != 2 or V.ndim != 2 or not coef.shape[1] == V.shape[1] == network.widths[-1]:
-        raise ModelFormatError("coef and V must have as many columns as the last layer is wide")
-    return Model(scaling, network, W, V, Head(coef.double().numpy(), vector(tensors, "intercept", len(coef))))
-
-
-def vector(tensors: dict[str, torch.Tensor], name: str, length: int) -> Any:
-    if tuple(tensors[name].shape) != (length,):
-        raise ModelFormatError(f"{name} must hold {length} numbers, got shape {tuple(tensors[name].shape)}")
-    return tensors[name].double().numpy()
 
 
 def is_plain(value: Any) -> bool:

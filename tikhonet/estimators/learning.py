@@ -33,7 +33,7 @@ from tikhonet.estimators.training import (
 )
 from tikhonet.estimators.warned import users_level
 from tikhonet.estimators.watching import watching
-from tikhonet.model.heads import Head, HeadData, Kind
+from tikhonet.model.heads import Head, HeadData, HeadKind
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.trainer.batches import Batch, Validation
@@ -81,7 +81,7 @@ class Learning(Parameters):
         """Targets of the loss, one row for each row of Y."""
 
     @abstractmethod
-    def _head(self, V: Floats) -> Kind:
+    def _head(self, V: Floats) -> HeadKind:
         """The kind of linear map that goes on the features."""
 
     def _in_own_units(self, head: Head) -> Head:
@@ -187,7 +187,7 @@ class Learning(Parameters):
         trained = self._refit_V(trained, rest)
         strength = self._head(trained.V.cpu().double().numpy()).default
         models = self._with_head(trained, scaling, rest, strength), self._model
-        new, old = (self._score_loss(model.head, self._head_data(model, test)) for model in models)
+        new, old = (self._score_loss(model.linear_head, self._head_data(model, test)) for model in models)
         return new < old
 
     def _scaled(self, rows: Rows, scaling: Scaling) -> Rows:
@@ -259,7 +259,7 @@ class Learning(Parameters):
 
         Without any it is the last one, where this kind of head knows it.
         """
-        kind = self._head(model.head.coef)
+        kind = self._head(model.linear_head.coef)
         if not judge.any():
             judge = final
             strength = last if last in kind.grid else kind.default
@@ -278,7 +278,7 @@ class Learning(Parameters):
     def _with_head(self, trained: Trained, scaling: Scaling, rows: Rows, strength: float) -> Model:
         """The model with a head fitted on these rows."""
         model = self._model_of(trained, scaling)
-        head = self._head(model.head.coef).fit(self._head_data(model, rows), strength)
+        head = self._head(model.linear_head.coef).fit(self._head_data(model, rows), strength)
         return replace(model, head=self._in_own_units(head))
 
     def _finish(self, trained: Trained, model: Model) -> None:

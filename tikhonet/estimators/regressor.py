@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import RegressorMixin, _fit_context, clone
+from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
@@ -18,7 +18,7 @@ from tikhonet.estimators.checks import check_validation, check_weights
 from tikhonet.estimators.learning import whole_or_not_at_all
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats, Rows, canonical
-from tikhonet.model.heads import Head, HeadData, Kind, fit_regressor, ridge, trained
+from tikhonet.model.heads import Head, HeadData, HeadKind, make_head
 from tikhonet.model.scaling import Standard
 
 
@@ -44,7 +44,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (0.0, 0.4)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
-        "head": [StrOptions({"ridge", "trained"}), HasMethods(["fit", "predict"])],
+        "head": [str, HasMethods(["fit", "predict"])],
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -73,9 +73,9 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
         rows, single = self._rows(X, y, sample_weight, reset=first)
         if first:
             self._single = single
-        elif rows.Y.shape[1] != len(self._model.head.coef):
+        elif rows.Y.shape[1] != self._model.outputs:
             raise ValueError(
-                f"y must have as many columns as in the last fit ({len(self._model.head.coef)}), "
+                f"y must have as many columns as in the last fit ({self._model.outputs}), "
                 f"got {rows.Y.shape[1]}; use fit to begin anew"
             )
         return self._learn_more(rows)
@@ -102,12 +102,8 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     def _encode(self, Y: Floats) -> Tensor:
         return torch.from_numpy(self._standard(Y))
 
-    def _head(self, V: Floats) -> Kind:
-        if self.head == "trained":
-            return trained(V)
-        if self.head == "ridge":
-            return ridge(lambda data: self._standard(data.Y))
-        return Kind(lambda data, strength: fit_regressor(clone(self.head), data, self._standard(data.Y)))
+    def _head(self, V: Floats) -> HeadKind:
+        return make_head(self.head, V, standard=self._standard)
 
     def _score_loss(self, head: Head, data: HeadData) -> float:
         wrong = (head(data.features) - data.Y) / self._standard.deviation
@@ -124,7 +120,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     def _restore(self, fitted: dict[str, Any]) -> None:
         self._single = bool(fitted["single"])
         self._standard = Standard(*(np.array(fitted[name], np.float64) for name in ("mean", "deviation")))
-        if not len(self._standard.mean) == len(self._standard.deviation) == len(self._model.head.coef):
+        if not len(self._standard.mean) == len(self._standard.deviation) == self._model.outputs:
             raise ValueError("mean and deviation must hold one number for each output")
 
     def __sklearn_tags__(self) -> Tags:

@@ -29,7 +29,7 @@ from tikhonet.hashing.codes import FEWEST_BITS, MOST_BITS, Codes, n_bytes, pack
 from tikhonet.hashing.coding import ROUNDS, CodeBlock, train_codes
 from tikhonet.hashing.quality import CodeReport, code_report
 from tikhonet.hashing.relevance import check_no_sets
-from tikhonet.model.heads import Kind, trained
+from tikhonet.model.heads import HeadKind, Trained
 from tikhonet.model.scaling import Scaling
 
 
@@ -172,19 +172,19 @@ class BCDHasher(BCDEstimator):
         """The codes to start with."""
         return torch.from_numpy(self._start.codes(Y))
 
-    def _head(self, V: Floats) -> Kind:
-        return trained(V)
+    def _head(self, V: Floats) -> HeadKind:
+        return Trained(V)
 
     def _fitted(self) -> dict[str, Any]:
-        bits = len(self._model.head.coef)
+        bits = self._model.outputs
         if bits != self.n_bits:
             raise ValueError(f"n_bits must be {bits}, as it was when this was fitted, got {self.n_bits}; fit again")
         return {"report": self.report_.to_dict()}
 
     def _restore(self, fitted: dict[str, Any]) -> None:
         self.report_ = CodeReport(**fitted["report"])
-        if len(self._model.head.coef) != self.n_bits:
-            raise ValueError(f"there are {len(self._model.head.coef)} outputs for {self.n_bits} bits")
+        if self._model.outputs != self.n_bits:
+            raise ValueError(f"there are {self._model.outputs} outputs for {self.n_bits} bits")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

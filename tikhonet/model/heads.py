@@ -1,37 +1,36 @@
 """Sec. 3.2: the linear map on the learned features that replaces V.
 
-    scores = coef features + intercept
+    scores = coef features + intercept,    P(class | x) = softmax(sharpness * scores)
 
-Each kind has one strength of regularisation. It is chosen on rows that the network was not trained on, the only ones
-on which its features are honest; then the map is fitted on all rows that may be used.
+A kind of head has one strength of regularisation. It is chosen on rows that the network was not trained on, the only
+ones on which its features are honest; then the map is fitted on all rows that may be used. A new kind is a subclass of
+`HeadKind`, and its name is known to the estimators from then on.
 """
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils.validation import has_fit_parameter
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
 
-from tikhonet.estimators.rows import Floats
-from tikhonet.model.probabilities import cross_entropy, sharpness
-from tikhonet.model.svm import fit_linear_svm
+from tikhonet.model.scaling import Floats
+from tikhonet.model.svm import GRID, fit_linear_svm
+from tikhonet.network.errors import ArgumentError
+from tikhonet.network.registry import Registry
 
 Labels = NDArray[np.intp]
 
 UNREACHED = 1e3
 """The score of a class without rows lies this far below zero."""
-C_GRID = (0.3, 3.0, 30.0, 300.0)
-SVM_GRID = (0.1, 1.0, 10.0, 100.0)
-RIDGE_GRID = tuple(10.0**power for power in range(-6, 1))
 NO_REGRESSOR = "head must have one row of coef_ for each target, and predict by it, got {}; use Ridge or Lasso"
 NO_CLASSIFIER = "head must have one row of coef_ for each class, got {}; use LinearSVC or LogisticRegression"
 ENOUGH = 5000
@@ -40,6 +39,8 @@ ENOUGH = 5000
 
 @dataclass(frozen=True)
 class Head:
+    """A linear map from features to scores."""
+
     coef: Floats
     intercept: Floats
 
@@ -73,16 +74,44 @@ class HeadData:
         return HeadData(lambda: self.features[index], self.Y[index], self.weight[index])
 
 
-@dataclass(frozen=True)
-class Kind:
-    """How a head of some kind is fitted with a given strength, and by which loss a strength is judged."""
+@dataclass
+class HeadKind(ABC):
+    """How a head is fitted with a given strength, and by which loss a strength is judged.
 
-    fit: Callable[[HeadData, float], Head]
-    loss: Callable[[Head, HeadData], float] = lambda head, data: 0.0
-    grid: tuple[float, ...] = ()
-    default: float = 0.0
-    calibrated: bool = False
+    `V` is the classifier as the solver left it, `classes` their number (0 where the targets are numbers), `standard`
+    brings numbers into the units that the solver saw.
+    """
+
+    V: Floats
+    classes: int = 0
+    standard: Callable[[Floats], Floats] | None = None
+
+    name: ClassVar[str]
+    for_classes: ClassVar[bool] = True
+    for_numbers: ClassVar[bool] = False
+    grid: ClassVar[tuple[float, ...]] = ()
+    default: ClassVar[float] = 0.0
+    calibrated: ClassVar[bool] = False
     """Whether the softmax of its scores is a probability already."""
+    kinds: ClassVar[Registry[type[HeadKind]]] = Registry("head")
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            cls.kinds.add(cls.name, cls)
+
+    @abstractmethod
+    def fit(self, data: HeadData, strength: float) -> Head:
+        """The head of this strength."""
+
+    def loss(self, head: Head, data: HeadData) -> float:
+        """The sum of squares of the scores' differences to the targets."""
+        return float(data.weight @ np.square(head(data.features) - self.targets(data)).sum(1))
+
+    def targets(self, data: HeadData) -> Floats:
+        """The scores to aim at: 1 for the label's class and 0 for the others, or the numbers."""
+        if self.classes:
+            return np.eye(self.classes)[data.labels]
+        return data.Y if self.standard is None else self.standard(data.Y)
 
     def choose(self, data: HeadData, judge: HeadData, total: float) -> float:
         """The strength with the least loss on the rows to judge by, for a final fit on rows of this total weight."""
@@ -94,116 +123,177 @@ class Kind:
         return min(self.grid, key=lambda strength: self.loss(self.fit(data, strength), judge))
 
 
-def trained(V: Floats) -> Kind:
+def head_names(numbers: bool = False) -> set[str]:
+    """The kinds of heads for classes, or for numbers."""
+    return {name for name, kind in HeadKind.kinds.items() if (kind.for_numbers if numbers else kind.for_classes)}
+
+
+def make_head(head: Any, V: Floats, classes: int = 0, standard: Callable[[Floats], Floats] | None = None) -> HeadKind:
+    """The kind of this name, or one that fits a linear model of scikit-learn's."""
+    if not isinstance(head, str):
+        return EstimatorHead(V, classes, standard, head)
+    names = head_names(numbers=not classes)
+    if head not in names:
+        raise ArgumentError("head", f"head must be one of {', '.join(sorted(names))} or a linear model, got {head!r}")
+    return HeadKind.kinds[head](V, classes, standard)
+
+
+class Trained(HeadKind):
     """V as the solver left it."""
-    return Kind(lambda data, strength: Head(V, np.zeros(len(V))))
+
+    name = "trained"
+    for_numbers = True
+
+    def fit(self, data: HeadData, strength: float) -> Head:
+        return Head(self.V, np.zeros(len(self.V)))
 
 
-def ridge(targets: Callable[[HeadData], Floats]) -> Kind:
+@dataclass
+class Ridge(HeadKind):
     """Minimise over V, b:  1/2 sum_i w_i |V f_i + b - t_i|^2 + r/2 |V|^2,  r a share of the Gram matrix's trace."""
-    cache: dict[int, Any] = {}
 
-    def fit(data: HeadData, strength: float) -> Head:
-        if id(data) not in cache:
-            share = data.weight / data.weight.sum()
-            centre, mean = share @ data.features, share @ targets(data)
-            A = data.features - centre
-            weighted = A * share[:, None]
-            values, vectors = np.linalg.eigh(weighted.T @ A)
-            cross = (targets(data) - mean).T @ weighted @ vectors
-            cache[id(data)] = data, values, vectors, cross, centre, mean
-        _, values, vectors, cross, centre, mean = cache[id(data)]
+    name = "ridge"
+    for_numbers = True
+    grid = tuple(10.0**power for power in range(-6, 1))
+    default = 1e-3
+
+    _last: tuple[HeadData, tuple[Floats, ...]] | None = field(default=None, init=False, repr=False)
+
+    def fit(self, data: HeadData, strength: float) -> Head:
+        if self._last is None or self._last[0] is not data:
+            self._last = data, self._decompose(data)
+        values, vectors, cross, centre, mean = self._last[1]
         level = max(strength * float(values.sum()), float(np.finfo(float).tiny))
         coef = cross / (np.maximum(values, 0) + level) @ vectors.T
         return Head(coef, mean - coef @ centre)
 
-    def loss(head: Head, data: HeadData) -> float:
-        return float(data.weight @ np.square(head(data.features) - targets(data)).sum(1))
+    def _decompose(self, data: HeadData) -> tuple[Floats, ...]:
+        """The Gram matrix's eigenvalues and vectors, which all strengths share; targets' products; both means."""
+        share = data.weight / data.weight.sum()
+        centre, mean = share @ data.features, share @ self.targets(data)
+        A = data.features - centre
+        weighted = A * share[:, None]
+        values, vectors = np.linalg.eigh(weighted.T @ A)
+        cross = (self.targets(data) - mean).T @ weighted @ vectors
+        return values, vectors, cross, centre, mean
 
-    return Kind(fit, loss, RIDGE_GRID, default=1e-3)
+
+@dataclass
+class EstimatorHead(HeadKind):
+    """Any linear model of scikit-learn's, fitted on the features divided by their rms norm."""
+
+    estimator: Any = None
+
+    def fit(self, data: HeadData, strength: float) -> Head:
+        from sklearn.base import clone
+
+        estimator = clone(self.estimator)
+        return self._classifier(estimator, data) if self.classes else self._regressor(estimator, data)
+
+    def _linear(self, estimator: Any, data: HeadData, targets: Any, refusal: str) -> Head:
+        from sklearn.utils.validation import has_fit_parameter
+
+        norm = data.norm
+        weights = {"sample_weight": data.weight} if has_fit_parameter(estimator, "sample_weight") else {}
+        fitted = estimator.fit(data.features / norm, targets, **weights)
+        if not hasattr(fitted, "coef_"):
+            raise ValueError(refusal.format(estimator))
+        # In the order that a model file has, so that a loaded model rounds the same.
+        coef = np.ascontiguousarray(np.atleast_2d(fitted.coef_) / norm)
+        return Head(coef, np.zeros(len(coef)) + np.atleast_1d(fitted.intercept_))
+
+    def _regressor(self, estimator: Any, data: HeadData) -> Head:
+        """A head of numbers, where predictions are what the coefficients say: with a log link they are not."""
+        targets = self.targets(data)
+        outputs, rows = targets.shape[1], data.features[:10]
+        head = self._linear(estimator, data, targets[:, 0] if outputs == 1 else targets, NO_REGRESSOR)
+        with np.errstate(all="ignore"):  # what a link makes of a score may overflow
+            predicted = np.reshape(estimator.predict(rows / data.norm), (len(rows), -1))
+            if not gives(head, rows, predicted, outputs):
+                raise ValueError(NO_REGRESSOR.format(estimator))
+        return head
+
+    def _classifier(self, estimator: Any, data: HeadData) -> Head:
+        """A head with a score for every class: opposite ones for two, and out of reach for a class without rows."""
+        coef, intercept = np.zeros((self.classes, data.features.shape[1])), np.full(self.classes, -UNREACHED)
+        present, rows = np.unique(data.labels), data.features[:10]
+        if len(present) == 1:
+            intercept[present] = 0.0
+            return Head(coef, intercept)
+        head = self._linear(estimator, data, data.labels, NO_CLASSIFIER)
+        if len(present) == 2 and len(head.coef) == 1:
+            head = Head(np.vstack([-head.coef, head.coef]) / 2, np.concatenate([-head.intercept, head.intercept]) / 2)
+        elif not gives(head, rows, estimator.decision_function(rows / data.norm), len(present)):
+            raise ValueError(NO_CLASSIFIER.format(estimator))  # the rows of SVC's coef_ belong to pairs of classes
+        coef[present], intercept[present] = head.coef, head.intercept
+        return Head(coef, intercept)
 
 
-def logistic(classes: int) -> Kind:
+def gives(head: Head, rows: Floats, scores: Floats, outputs: int) -> bool:
+    """Whether the head has a row for each output, and gives these scores."""
+    fits = head.coef.shape == (outputs, rows.shape[1]) and scores.shape == (len(rows), outputs)
+    return fits and np.allclose(head(rows), scores, atol=1e-6 * float(np.abs(scores).max()))
+
+
+@dataclass
+class Logistic(EstimatorHead):
     """Minimise over V, b:  sum_i w_i cross-entropy(y_i, V f_i + b) + 1/(2 C) |V|^2."""
-    # Along the grid each fit starts from where the last one ended.
-    model = LogisticRegression(max_iter=300, warm_start=True)
 
-    def fit(data: HeadData, C: float) -> Head:
+    name = "logistic"
+    grid = (0.3, 3.0, 30.0, 300.0)
+    default = 10.0
+    calibrated = True
+
+    def fit(self, data: HeadData, strength: float) -> Head:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        # Along the grid each fit starts from where the last one ended.
+        self.estimator = self.estimator or LogisticRegression(max_iter=300, warm_start=True)
         with warnings.catch_warnings():
             # 300 steps bring the loss to where it stays; the last digits of V do not matter to a prediction.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return fit_classifier(model.set_params(C=C), data, classes)
+            return self._classifier(self.estimator.set_params(C=strength), data)
 
-    def loss(head: Head, data: HeadData) -> float:
+    def loss(self, head: Head, data: HeadData) -> float:
         return cross_entropy(head(data.features), data.labels, data.weight)
 
-    return Kind(fit, loss, C_GRID, default=10.0, calibrated=True)
 
-
-def svm(classes: int) -> Kind:
+class SVM(HeadKind):
     """LinearSVC's squared hinge, one class against the others; C judged by the probabilities that come of it."""
 
-    def fit(data: HeadData, C: float) -> Head:
+    name = "svm"
+    grid = GRID
+    default = 1.0
+
+    def fit(self, data: HeadData, strength: float) -> Head:
         arrays = data.features, data.labels.astype(np.int64), data.weight
         features, labels, weight = (torch.from_numpy(array) for array in arrays)
-        found = fit_linear_svm(features, labels, C, classes=classes, weight=weight)
+        found = fit_linear_svm(features, labels, strength, classes=self.classes, weight=weight)
         # With two classes the scores are opposite numbers; halved, their difference is LinearSVC's decision function.
-        half = 0.5 if classes == 2 else 1.0
+        half = 0.5 if self.classes == 2 else 1.0
         return Head(half * found.V.numpy() / found.norm, half * found.intercept.numpy())
 
-    def loss(head: Head, data: HeadData) -> float:
+    def loss(self, head: Head, data: HeadData) -> float:
         scores = head(data.features)
         return cross_entropy(sharpness(scores, data.labels, data.weight) * scores, data.labels, data.weight)
 
-    return Kind(fit, loss, SVM_GRID, default=1.0)
+
+def cross_entropy(scores: Floats, labels: Labels, weight: Floats) -> float:
+    """The weighted mean of -log P(label), each label taken as certain but for one part in (rows + 2), as Platt does.
+
+    Without that doubt a few rows that are all right would make any score a certainty.
+    """
+    log_p = log_softmax(scores, axis=1)
+    doubt = 1 / (len(labels) + 2)
+    rows = (1 - doubt) * log_p[np.arange(len(labels)), labels] + doubt * log_p.mean(1)
+    return -float(weight @ rows / weight.sum())
 
 
-def fit_estimator(estimator: Any, data: HeadData, targets: Any, refusal: str = NO_REGRESSOR) -> Head:
-    """Any linear model of scikit-learn's, fitted on the features divided by their rms norm."""
-    norm = data.norm
-    weights = {"sample_weight": data.weight} if has_fit_parameter(estimator, "sample_weight") else {}
-    fitted = estimator.fit(data.features / norm, targets, **weights)
-    if not hasattr(fitted, "coef_"):
-        raise ValueError(refusal.format(estimator))
-    # In the order that a model file has, so that a loaded model rounds the same.
-    coef = np.ascontiguousarray(np.atleast_2d(fitted.coef_) / norm)
-    return Head(coef, np.zeros(len(coef)) + np.atleast_1d(fitted.intercept_))
-
-
-def fit_regressor(estimator: Any, data: HeadData, targets: Floats) -> Head:
-    """The same for numbers, where predictions are what the coefficients say: with a log link they are not."""
-    outputs = targets.shape[1]
-    head = fit_estimator(estimator, data, targets[:, 0] if outputs == 1 else targets)
-    rows = data.features[:10]
-    with np.errstate(all="ignore"):  # what a link makes of a score may overflow
-        predicted = np.reshape(estimator.predict(rows / data.norm), (len(rows), -1))
-        scores = head(rows)
-    same = head.coef.shape == (outputs, rows.shape[1]) and scores.shape == predicted.shape
-    if not (same and np.allclose(scores, predicted, atol=1e-6 * float(np.abs(predicted).max()))):
-        raise ValueError(NO_REGRESSOR.format(estimator))
-    return head
-
-
-def fit_classifier(estimator: Any, data: HeadData, classes: int) -> Head:
-    """The same with a score for every class: opposite ones for two, and out of reach for a class without rows."""
-    labels = data.labels
-    coef, intercept = np.zeros((classes, data.features.shape[1])), np.full(classes, -UNREACHED)
-    present = np.unique(labels)
-    if len(present) == 1:
-        intercept[present] = 0.0
-        return Head(coef, intercept)
-    head = fit_estimator(estimator, data, labels, NO_CLASSIFIER)
-    if len(present) == 2 and len(head.coef) == 1:
-        head = Head(np.vstack([-head.coef, head.coef]) / 2, np.concatenate([-head.intercept, head.intercept]) / 2)
-    elif not has_scores_of(estimator, head, data, len(present)):
-        raise ValueError(NO_CLASSIFIER.format(estimator))
-    coef[present], intercept[present] = head.coef, head.intercept
-    return Head(coef, intercept)
-
-
-def has_scores_of(estimator: Any, head: Head, data: HeadData, classes: int) -> bool:
-    """Whether the rows of the head are the classes' own; those of SVC belong to pairs of classes, three for three."""
-    rows = data.features[:10]
-    scores = estimator.decision_function(rows / data.norm)
-    fits = len(head.coef) == classes and scores.shape == (len(rows), classes)
-    return fits and np.allclose(head(rows), scores, atol=1e-6 * float(np.abs(scores).max()))
+def sharpness(scores: Floats, labels: Labels, weight: Floats) -> float:
+    """Minimise over s > 0 the cross-entropy of softmax(s * scores): how much these scores are to be believed."""
+    size = float(np.abs(scores - scores.mean(1, keepdims=True)).mean()) or 1.0
+    found = minimize_scalar(
+        lambda log_s: cross_entropy(np.exp(log_s) / size * scores, labels, weight), bounds=(-5.0, 5.0), method="bounded"
+    )
+    return float(np.exp(found.x)) / size

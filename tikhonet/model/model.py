@@ -1,59 +1,191 @@
-"""What was learned, and all that prediction needs:  scores = head(features(scaling(x)))."""
+"""All that a prediction needs, and the one way to compute it:
+
+    u_0 = (clip(x, low, high) - shift) / scale
+    u_n = activation(sum over m in M_n of W_{n,m} u_m)
+    scores = coef u_N + intercept
+
+Files, exports, kernels and torch modules are made of a `Model`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.sparse import issparse
 from torch import Tensor
 
-from tikhonet.estimators.rows import CHUNK, Floats
-from tikhonet.model.export import Forward
 from tikhonet.model.heads import Head
-from tikhonet.model.predictor import SPARSE_BELOW, Predictor
-from tikhonet.model.scaling import Scaling
+from tikhonet.model.kernels import Fastest, SparseLayers
+from tikhonet.model.scaling import Floats, Scaling
+from tikhonet.network.edges import Constant, Product, Source
 from tikhonet.network.graph import Network, Weights
 
+Label = str | bool | int | float
 
-@dataclass(frozen=True)
+CHUNK = 4096
+"""Rows at a time, so that memory does not grow with their number."""
+SPARSE_BELOW = 0.3
+"""With more nonzeros than this share no sparse kernel wins, and none is tried."""
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
+    """Scaling, network and head. Without a head the scores are the features u_N themselves."""
+
     scaling: Scaling
     network: Network
     W: Weights
-    V: Tensor
-    """The classifier as the solver left it; predictions use the head."""
-    head: Head
+    V: Tensor = field(default_factory=lambda: torch.empty(0, 0))
+    """The classifier as the solver left it, empty where none is known; predictions use the head."""
+    head: Head | None = None
+    classes: tuple[Label, ...] = ()
+    """Labels, one for each score; none where the scores are numbers."""
+    sharpness: float = 1.0
+    """Probabilities are the softmax of this times the scores."""
 
-    def features(self, X: Floats, device: str = "cpu") -> Floats:
-        """The last hidden layer (Eq. 1); of a sparse network by whichever kernel is faster for so many rows."""
-        if torch.device(device).type == "cpu" and self.sparse_features is not None:
-            return self.sparse_features(X)
-        chunks = (X[start : start + CHUNK] for start in range(0, len(X), CHUNK))
-        return np.concatenate([self.scaled_features(self.scaling(rows), device) for rows in chunks])
+    def __post_init__(self) -> None:
+        self.network.check_weights(self.W)
+        for name, vector in vars(self.scaling).items():
+            check_shape(name, vector, (self.inputs,))
+        if self.head is not None:
+            check_shape("coef", self.head.coef, (len(self.head.coef), self.network.widths[-1]))
+            check_shape("intercept", self.head.intercept, (self.outputs,))
+        if self.classes and len(self.classes) != self.outputs:
+            raise ValueError(f"classes must hold one label for each of the {self.outputs} scores, got {self.classes}")
 
-    def scaled_features(self, scaled: Floats, device: str = "cpu") -> Floats:
-        """The same of scaled inputs, in float64, so that a row's features do not depend on its neighbours."""
-        W = {edge: matrix.to(device, torch.float64) for edge, matrix in self.W.items()}
-        features: Floats = self.network.features(torch.from_numpy(scaled).to(device, torch.float64), W).cpu().numpy()
-        return features
+    @property
+    def inputs(self) -> int:
+        return self.network.widths[0]
+
+    @property
+    def outputs(self) -> int:
+        return self.network.widths[-1] if self.head is None else len(self.head.coef)
+
+    @property
+    def linear_head(self) -> Head:
+        """The head; without one, the identity."""
+        return self.head or Head(np.eye(self.outputs), np.zeros(self.outputs))
+
+    @property
+    def nonzero(self) -> float:
+        """The share of the weights that are not zero, biases and head not counted."""
+        matrices = [self.W[pair] for pair in self.network.penalised]
+        entries = sum(int(matrix.count_nonzero()) for matrix in matrices)
+        return entries / max(1, sum(matrix.numel() for matrix in matrices))
 
     def scores(self, X: Floats, device: str = "cpu") -> Floats:
-        return self.head(self.features(X, device))
+        """Scores of the classes, outputs, or features, in float64: one row for each row of X."""
+        features = self.features(X, device)
+        return features if self.head is None else self.head(features)
+
+    def dense_scores(self, X: Floats, dtype: str = "float64") -> Floats:
+        """The scores by products of whole matrices in this type, which is that of the weights for the least work."""
+        features = self.dense_features(X, dtype=dtype)
+        return features if self.head is None else self.head(features)
+
+    def features(self, X: Floats, device: str = "cpu") -> Floats:
+        """The last hidden layer (Eq. 1); for a sparse network by whichever kernel is faster for so many rows."""
+        if torch.device(device).type == "cpu" and self.sparse_features is not None:
+            return self.sparse_features(X)
+        return self.dense_features(X, device)
+
+    def dense_features(self, X: Floats, device: str = "cpu", dtype: str = "float64") -> Floats:
+        """The last hidden layer by products of whole matrices, in torch."""
+        chunks = (X[start : start + CHUNK] for start in range(0, len(X), CHUNK))
+        return np.concatenate([self.scaled_features(self.scaling(rows, dtype), device, dtype) for rows in chunks])
+
+    def scaled_features(self, scaled: Floats, device: str = "cpu", dtype: str = "float64") -> Floats:
+        """The last hidden layer for scaled inputs; in float64 a row's features do not depend on its neighbours."""
+        kind = getattr(torch, dtype)
+        W = {pair: matrix.detach().to(device, kind) for pair, matrix in self.W.items()}
+        features: Floats = self.network.features(torch.from_numpy(scaled).to(device, kind), W).cpu().numpy()
+        return features
 
     @cached_property
-    def sparse_features(self) -> Predictor | None:
-        """In float64, as above; None for a network that is not sparse."""
-        if not all(bool(matrix.isfinite().all()) for matrix in self.W.values()):
+    def sparse_features(self) -> Fastest | None:
+        """The features in float64 by the faster of two kernels; None for a network that is not sparse."""
+        finite = all(bool(matrix.isfinite().all()) for matrix in self.W.values())
+        if not finite or self.nonzero >= SPARSE_BELOW:
             return None
-        forward = Forward(network=self.network, W=self.W, **vars(self.scaling))
-        return Predictor(forward, dtype="float64") if forward.nonzero < SPARSE_BELOW else None
+        layers = SparseLayers.of(self.network, self.W, np.float64)
+        return Fastest(
+            {"dense": lambda: self.dense_features, "csr": lambda: lambda X: layers.features(self.scaling(X))}
+        )
 
-    def to_forward(self) -> Forward:
-        return Forward(network=self.network, W=self.W, **vars(self.scaling), **vars(self.head))
+    def astype(self, dtype: str) -> Model:
+        """The model with weights and head in this type."""
+        W = {pair: matrix.detach().cpu().to(getattr(torch, dtype)) for pair, matrix in self.W.items()}
+        head = self.head and Head(self.head.coef.astype(dtype), self.head.intercept.astype(dtype))
+        return replace(self, W=W, head=head)
+
+    def labels(self, scores: Floats) -> Any:
+        """The label of the highest score where there are classes, else the scores."""
+        return np.array(self.classes)[scores.argmax(-1)] if self.classes else scores
+
+    def terms(self, n: int) -> Iterator[tuple[int, Constant | Source | Product]]:
+        """Each source of layer n with what it adds to the sum, as export formats see it."""
+        for m in self.network.sources(n):
+            yield m, self.network.edges[n, m].export(self.W.get((n, m)))
+
+    def checked(self) -> Model:
+        """The model itself; raises where it holds what formats and kernels could not say, or would differ on."""
+        head = {} if self.head is None else vars(self.head)
+        weights = {f"W[{n}, {m}]": array(matrix) for (n, m), matrix in self.W.items()}
+        for name, values in {**vars(self.scaling), **head, **weights}.items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name} must hold finite numbers to be exported, got NaN or infinity; fit again")
+        for label in self.classes:
+            if not isinstance(label, Label):
+                raise ValueError(f"classes must be numbers or strings to be exported, got {label!r}")
+        if not (self.scaling.scale > 0).all():
+            raise ValueError("scale must hold positive numbers; use 1 for a constant feature")
+        if not (self.scaling.low <= self.scaling.high).all():
+            raise ValueError("low must not lie above high in any feature")
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickles and copies leave out what is made on demand."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+
+def check_shape(name: str, values: Floats, shape: tuple[int, ...]) -> None:
+    if values.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {values.shape}")
+
+
+def array(values: Tensor) -> Floats:
+    """A tensor as an array, in the type that it was trained in."""
+    found: Floats = values.detach().cpu().numpy()
+    return found
+
+
+def single(name: str, values: Floats) -> NDArray[np.float32]:
+    """The values in float32; an error where one of them is too large for it."""
+    with np.errstate(over="ignore", under="ignore"):
+        found = values.astype(np.float32)
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"{name} must fit into float32, got {np.abs(values).max():.3g}; measure inputs and targets in other units"
+        )
+    return found
+
+
+def as_inputs(X: Any, inputs: int) -> Floats:
+    """X in float64, a row or a matrix of finite rows with so many columns."""
+    if not isinstance(X, np.ndarray) and issparse(X):  # the first test alone spares an array a microsecond
+        raise ValueError(f"X must be dense, got a sparse matrix of shape {X.shape}; use X.toarray()")
+    x: Floats = np.asarray(X, np.float64)
+    if x.ndim not in (1, 2) or x.shape[-1] != inputs:
+        raise ValueError(f"X must have {inputs} columns, got shape {x.shape}")
+    # Kernels would differ on NaN. One product tells, in less than a microsecond a row, unless squares overflow.
+    if not math.isfinite(np.vdot(x, x)) and not np.isfinite(x).all():
+        row = int(np.argmin(np.isfinite(np.atleast_2d(x)).all(1)))
+        raise ValueError(f"X must hold finite numbers, got NaN or infinity in row {row}; replace them first")
+    return x

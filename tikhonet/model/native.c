@@ -6,15 +6,16 @@
  */
 #include <stdint.h>
 
-enum { LOAD, ZERO, START, ADD_VECTOR, COPY, ADD, SPARSE, DENSE, RELU };
+enum { LOAD, ZERO, PUT, ADD, SPARSE, DENSE, CLIP };
 
 typedef struct {
     int32_t kind, length, columns;
-    int64_t to, source;   /* places in the block; -1 is the row of scores */
+    int64_t to, source;   /* places in the block; -1 is the row of scores. Vectors are in value, if that is not NULL */
     const int32_t *first; /* of each column, in row and value */
     const int32_t *row;
     const float *value;
     const float *origin; /* subtracted from the source, unless it is NULL */
+    float lower, upper;
 } Step;
 
 typedef struct {
@@ -73,21 +74,20 @@ static void take(const Step *step, const float *u, float *z)
             z[i] = 0.0f;
         }
         break;
-    case START:
-    case COPY:
+    case PUT:
         for (i = 0; i < step->length; i++) {
             z[i] = u[i];
         }
         break;
-    case ADD_VECTOR:
     case ADD:
         for (i = 0; i < step->length; i++) {
             z[i] += u[i];
         }
         break;
-    default: /* RELU */
+    default: /* CLIP */
         for (i = 0; i < step->length; i++) {
-            z[i] = z[i] > 0.0f ? z[i] : 0.0f;
+            const float above = z[i] > step->lower ? z[i] : step->lower;
+            z[i] = above < step->upper ? above : step->upper;
         }
     }
 }
@@ -106,7 +106,7 @@ void tikhonet_run(const Step *steps, int32_t count, const Scaling *scaling, int6
             } else if (step->kind == SPARSE || step->kind == DENSE) {
                 multiply(step, block + step->source, z, active, factor);
             } else {
-                take(step, step->kind == START || step->kind == ADD_VECTOR ? step->value : block + step->source, z);
+                take(step, step->value ? step->value : block + step->source, z);
             }
         }
     }

@@ -1,42 +1,46 @@
-"""Which kernel is the fastest depends on the network, the number of rows and the machine: so it is measured.
+"""Predictions with as little overhead as possible, by the fastest of three kernels.
 
-The first call with about so many rows times the kernels on these rows; later calls use the winner. All of them give
-the same scores up to rounding.
+"dense" is torch, "csr" is SciPy, "native" runs all steps of a prediction in one call of `native.c`, which is compiled
+when it is first needed. All of them give the same scores up to rounding.
 """
 
 from __future__ import annotations
 
-import time
-from bisect import bisect_left
-from collections.abc import Callable
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
-from tikhonet.model.dense_kernel import DenseKernel
 from tikhonet.model.export.csr import to_csr
-from tikhonet.model.export.forward import Floats, Forward, as_inputs
-from tikhonet.model.native_kernel import NativeKernel, library
-
-Kernel = Callable[[Floats], Floats]
+from tikhonet.model.export.program import Add, Clip, Load, Multiply, Put, Step, Vector, compile_model
+from tikhonet.model.kernels import Fastest, Kernel
+from tikhonet.model.model import SPARSE_BELOW, Model, as_inputs, single
+from tikhonet.model.scaling import Floats
 
 KERNELS = ("dense", "csr", "native")
 DTYPES = ("float32", "float64")
-SPARSE_BELOW = 0.3
-"""With more nonzeros than this share no sparse kernel wins, and none is tried."""
-SIZES = (1, 16, 256)
-"""Numbers of rows between which one measurement holds."""
-ROUNDS = 3
+SOURCE = Path(__file__).with_name("native.c")
+FLAGS = ("-std=c99", "-O3", "-shared", "-fPIC")
+KINDS = ("load", "zero", "put", "add", "sparse", "dense", "clip")
+"""The kinds of steps that `native.c` knows, in its order."""
+DENSE_FROM = 0.5
+"""With this share of nonzeros, a column's places cost more than the zeros that they spare."""
 
 
-class Predictor:
+class Predictor(Fastest):
     """Scores of a trained network for one row or many; `kernel` forces one of "dense", "csr" and "native".
 
     "native" is float32 only and needs a C compiler `cc` when it is first used.
     """
 
-    def __init__(self, forward: Forward, kernel: str = "auto", dtype: str = "float32") -> None:
+    def __init__(self, model: Model, kernel: str = "auto", dtype: str = "float32") -> None:
         if kernel not in ("auto", *KERNELS):
             raise ValueError(f"kernel must be one of auto, {', '.join(KERNELS)}, got {kernel!r}")
         if dtype not in DTYPES:
@@ -45,66 +49,144 @@ class Predictor:
             raise ValueError('dtype must be "float32" for kernel="native", got "float64"; use kernel="csr"')
         if kernel == "native" and library() is None:
             raise RuntimeError('kernel="native" needs a C compiler named cc, and found none; use kernel="csr"')
-        self.forward, self.kernel, self.dtype = forward, kernel, dtype
-        self.seconds: dict[int, dict[str, float]] = {}
-        """What was measured: for each entry of SIZES (the last for all above) seconds of each kernel."""
-        self._kernels: dict[str, Kernel] = {}
-        self._chosen: dict[int, str] = {}
-        self._labels: NDArray[Any] = np.array(forward.classes)
+        self.model, self.kernel, self.dtype = model.checked(), kernel, dtype
+        names = self._candidates() if kernel == "auto" else (kernel,)
+        super().__init__({name: partial(self._make, name) for name in names})
 
     def __call__(self, X: Any) -> Floats:
         """The scores: one row for each row of X, a vector for a vector."""
-        x = as_inputs(X, self.forward.inputs)
+        x = as_inputs(X, self.model.inputs)
         rows = x[None] if x.ndim == 1 else x
         if not len(rows):
-            return np.empty((0, self.forward.outputs), self.dtype)
-        scores = self._get(self.choose(rows))(rows)
+            return np.empty((0, self.model.outputs), self.dtype)
+        scores = super().__call__(rows)
         return scores[0] if x.ndim == 1 else scores
 
     def predict(self, X: Any) -> Any:
         """Labels where there are classes, else the scores."""
-        scores = self(X)
-        return self._labels[scores.argmax(-1)] if self.forward.classes else scores
-
-    def choose(self, rows: Floats) -> str:
-        """The kernel for so many rows; the first time it is found by running all on (some of) these."""
-        if self.kernel != "auto":
-            return self.kernel
-        size = bisect_left(SIZES, len(rows))
-        if size not in self._chosen:
-            self._chosen[size] = self._measure(rows[: 4 * SIZES[-1]], size)
-        return self._chosen[size]
-
-    def _measure(self, rows: Floats, size: int) -> str:
-        candidates = self._candidates()
-        if len(candidates) == 1:
-            return candidates[0]
-        seconds = dict.fromkeys(candidates, float("inf"))
-        for name in candidates:
-            self._get(name)(rows)  # kernels are built, caches are warm
-        for _ in range(ROUNDS):
-            for name in candidates:
-                start = time.perf_counter()
-                self._get(name)(rows)
-                seconds[name] = min(seconds[name], time.perf_counter() - start)
-        self.seconds[size] = seconds
-        return min(seconds, key=seconds.__getitem__)
+        return self.model.labels(self(X))
 
     def _candidates(self) -> tuple[str, ...]:
-        if self.forward.nonzero >= SPARSE_BELOW:
+        if self.model.nonzero >= SPARSE_BELOW:
             return ("dense",)
         return KERNELS if self.dtype == "float32" and library() is not None else ("dense", "csr")
 
-    def _get(self, name: str) -> Kernel:
-        if name not in self._kernels:
-            self._kernels[name] = self._make(name)
-        return self._kernels[name]
-
     def _make(self, name: str) -> Kernel:
-        if name == "csr":
-            return to_csr(self.forward, self.dtype).kernel
-        return NativeKernel(self.forward) if name == "native" else DenseKernel(self.forward, self.dtype)
+        if name == "dense":
+            return partial(self.model.astype(self.dtype).dense_scores, dtype=self.dtype)
+        return NativeKernel(self.model) if name == "native" else to_csr(self.model, self.dtype).kernel
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another machine measures for itself."""
-        return Predictor, (self.forward, self.kernel, self.dtype)
+        return Predictor, (self.model, self.kernel, self.dtype)
+
+
+class CStep(ctypes.Structure):
+    _fields_ = (
+        ("kind", ctypes.c_int32),
+        ("length", ctypes.c_int32),
+        ("columns", ctypes.c_int32),
+        ("to", ctypes.c_int64),
+        ("source", ctypes.c_int64),
+        ("first", ctypes.c_void_p),
+        ("row", ctypes.c_void_p),
+        ("value", ctypes.c_void_p),
+        ("origin", ctypes.c_void_p),
+        ("lower", ctypes.c_float),
+        ("upper", ctypes.c_float),
+    )
+
+
+class CScaling(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_void_p) for name in ("shift", "inverse", "low", "high"))
+
+
+@cache
+def library() -> Any:
+    """The compiled kernel; None where there is no C compiler, or it fails."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="tikhonet-") as folder:
+        target = Path(folder, "native.so")
+        try:
+            subprocess.run([compiler, *FLAGS, "-o", target, SOURCE], check=True, capture_output=True, timeout=60)
+            found = ctypes.CDLL(str(target))
+        except (OSError, subprocess.SubprocessError):
+            return None
+    pointer, short, long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+    found.tikhonet_run.argtypes = (pointer, short, pointer, long, short, short, *[pointer] * 5)
+    found.tikhonet_run.restype = None
+    return found
+
+
+class NativeKernel:
+    """Scores in float32. Calls may overlap: each has its own block of memory."""
+
+    def __init__(self, model: Model) -> None:
+        program = compile_model(model)
+        self.inputs, self.outputs = model.inputs, model.outputs
+        self.length, self.widest = program.length, max(model.network.widths)
+        self._kept: list[NDArray[Any]] = []  # the C side has pointers into these
+        scaling = model.scaling
+        inverse = 1 / scaling.scale
+        origin = (np.clip(0.0, scaling.low, scaling.high) - scaling.shift) * inverse  # as native.c computes it
+        self._origin = self._keep(origin, np.float32)
+        self._steps = (CStep * len(program.steps))(*map(self._step, program.steps))
+        vectors = scaling.shift, inverse, scaling.low, scaling.high
+        self._scaling = CScaling(*(self._keep(vector, np.float64) for vector in vectors))
+        self._run = library().tikhonet_run
+
+    def __call__(self, X: Floats) -> Floats:
+        x = np.ascontiguousarray(X, np.float64)
+        scores = np.empty((len(x), self.outputs), np.float32)
+        block = np.empty(self.length + 2 * self.widest, np.float32)
+        start = block.ctypes.data
+        active, factor = start + 4 * self.length, start + 4 * (self.length + self.widest)
+        places = x.ctypes.data, scores.ctypes.data, start, active, factor
+        scaling = ctypes.addressof(self._scaling)
+        self._run(self._steps, len(self._steps), scaling, len(x), self.inputs, self.outputs, *places)
+        return scores
+
+    def _step(self, step: Step) -> CStep:
+        match step:
+            case Multiply():
+                return self._product(step)
+            case Load():
+                return made("load", step)
+            case Put(source=None):
+                return made("zero", step)
+            case Put(source=source) | Add(source=source) if source is not None:
+                kind = "put" if isinstance(step, Put) else "add"
+                if isinstance(source, Vector):
+                    return made(kind, step, value=self._keep(single(source.name, source.values), np.float32))
+                return made(kind, step, source=source)
+            case Clip():
+                return made("clip", step, lower=step.lower, upper=step.upper)
+        raise AssertionError(step)
+
+    def _product(self, step: Multiply) -> CStep:
+        matrix = single(step.name, step.matrix)
+        rows, columns = matrix.shape
+        common = {"length": rows, "columns": columns, "to": step.to, "source": step.source}
+        if step.of_input:
+            common["origin"] = self._origin
+        if np.count_nonzero(matrix) >= DENSE_FROM * matrix.size:
+            return CStep(KINDS.index("dense"), **common, value=self._keep(matrix.T, np.float32))
+        compressed = csc_array(matrix)
+        return CStep(
+            KINDS.index("sparse"),
+            **common,
+            first=self._keep(compressed.indptr, np.int32),
+            row=self._keep(compressed.indices, np.int32),
+            value=self._keep(compressed.data, np.float32),
+        )
+
+    def _keep(self, values: NDArray[Any], kind: Any) -> int:
+        """The address of a copy that lives as long as the kernel."""
+        self._kept.append(np.array(values, kind, order="C"))
+        return self._kept[-1].ctypes.data
+
+
+def made(kind: str, step: Load | Put | Add | Clip, **more: float) -> CStep:
+    return CStep(KINDS.index(kind), step.length, to=step.to, **more)

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tikhonet.estimators.rows import Floats
+Floats = NDArray[np.floating[Any]]
 
 CHUNK = 256
 """Rows at a time, so that what is made of them stays in the cache."""
@@ -26,6 +27,8 @@ TINY = float(np.finfo(float).tiny)
 
 @dataclass(frozen=True)
 class Scaling:
+    """The four vectors of the formula above, one number for each feature."""
+
     shift: Floats
     scale: Floats
     low: Floats
@@ -43,7 +46,8 @@ class Scaling:
         """Computed in float64, whatever comes out."""
         scaled = np.empty(X.shape, dtype)
         for rows in chunks(X):
-            part = np.clip(X[rows], self.low, self.high)
+            part = np.maximum(X[rows], self.low)
+            np.minimum(part, self.high, out=part)
             part -= self.shift
             scaled[rows] = np.divide(part, self.scale, out=part)
         return scaled

@@ -4,9 +4,10 @@
     header    {"__metadata__": {"tikhonet": SEAL}, name: {dtype, shape, data_offsets}, ...}
     data      the tensors
 
-SEAL is the text `{"sha256": ..., "version": 1, "header": {...}}`. The SHA-256 is that of the whole file with its own 64
-characters, which stand at a fixed place, read as zeros: no bit can change unnoticed. It tells damage, not authorship.
-Equal content gives equal bytes. Nothing in a file is ever executed.
+SEAL is the text `{"sha256": ..., "version": 2, "header": {...}}`; version 1 is what tikhonet 0.1 wrote, and is read.
+The SHA-256 is that of the whole file with its own 64 characters, which stand at a fixed place, read as zeros: no bit
+can change unnoticed. It tells damage, not authorship. Equal content gives equal bytes. Nothing in a file is
+ever executed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,13 +28,9 @@ from safetensors.torch import load as parse_tensors
 from safetensors.torch import save as serialise_tensors
 from torch import Tensor
 
-from tikhonet.network.graph import BIAS, Network, Pair, Weights
-
-VERSION = 1
+VERSION = 2
 MAX_HEADER = 16 * 2**20
 """Bytes of a safetensors header; what JSON of this size expands to still fits a small machine."""
-MAX_EDGES = 4096
-"""Checking a network takes layers x edges steps, so a file must not choose their number freely."""
 DTYPES = {
     "F16": torch.float16,
     "BF16": torch.bfloat16,
@@ -74,83 +70,25 @@ def save(path: str | os.PathLike[str], header: dict[str, Any], tensors: Mapping[
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The header and the tensors, on the CPU, of a file that `save` wrote; `ModelFormatError` for any other."""
-    path = Path(path)
-    if path.exists() and not path.is_file():
-        raise ModelFormatError(f"{path} must be a model file, got a folder or a device; name the file inside it")
-    with path.open("rb") as file:
+    with open_file(path) as file:
         try:
             return _read(file, os.fstat(file.fileno()).st_size)
         except ModelFormatError as error:
             raise ModelFormatError(f"{path} {error}") from None
 
 
-def network_header(network: Network) -> dict[str, Any]:
-    """What defines the network, as plain JSON."""
-    if len(network.edges) > MAX_EDGES:
-        raise ModelFormatError(f"network must have at most {MAX_EDGES} edges to be saved, got {len(network.edges)}")
-    edges = [[n, m, edge.name] for (n, m), edge in network.edges.items()]
-    return {"widths": list(network.widths), "edges": edges}
-
-
-def network_from_header(header: object) -> Network:
-    """The network of `network_header`, checked like any other."""
-    match header:
-        case {"widths": list(widths), "edges": list(edges), **rest} if not rest:
-            pass
-        case _:
-            raise ModelFormatError("the network must hold two lists, 'widths' and 'edges', and nothing else")
-    if len(edges) > MAX_EDGES or len(widths) > MAX_EDGES + 1:
-        raise ModelFormatError(
-            f"the network must have at most {MAX_EDGES} edges and layers, got {len(edges)} and {len(widths)}"
-        )
-    if not all(type(width) is int for width in widths):
-        raise ModelFormatError("the network's widths must be integers")
-    kinds = {}
-    for edge in edges:
-        match edge:
-            case [int(n), int(m), str(kind)] if type(n) is type(m) is int and (n, m) not in kinds:
-                kinds[n, m] = kind
-            case _:
-                raise ModelFormatError("the network's edges must be lists [target, source, kind], each edge once")
-    try:
-        return Network(widths, kinds)
-    except ValueError as error:
-        raise ModelFormatError(f"the network is not valid: {error}") from None
-
-
-def weight_name(edge: Pair) -> str:
-    """`W.2.1` for the edge (2, 1), `W.2.bias` for the bias of layer 2."""
-    n, m = edge
-    return f"W.{n}.{'bias' if m == BIAS else m}"
-
-
-def parse_weight_name(name: str) -> Pair:
-    found = re.fullmatch(r"W\.([1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8}|bias)", name)
-    if not found:
-        raise ModelFormatError(f"a weight must be named like 'W.2.1' or 'W.2.bias', got {name[:80]!r}")
-    return int(found[1]), BIAS if found[2] == "bias" else int(found[2])
-
-
-def weight_tensors(W: Weights) -> dict[str, Tensor]:
-    return {weight_name(edge): matrix for edge, matrix in W.items()}
-
-
-def weights_from_tensors(network: Network, tensors: Mapping[str, Tensor]) -> Weights:
-    """The weights among the tensors, exactly those that the network learns; other names are left alone."""
-    W = {parse_weight_name(name): tensor for name, tensor in tensors.items() if name.startswith("W.")}
-    try:
-        network.check_weights(W)
-    except ValueError as error:
-        raise ModelFormatError(f"the weights do not fit the network: {error}") from None
-    if len({matrix.dtype for matrix in W.values()}) > 1 or not all(matrix.is_floating_point() for matrix in W.values()):
-        raise ModelFormatError("the weights must all be of one floating-point dtype")
-    return W
+def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
+    """An ordinary file, to be read."""
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise ModelFormatError(f"{path} must be a model file, got a folder or a device; name the file inside it")
+    return path.open("rb")
 
 
 def _header_text(header: dict[str, Any]) -> str:
     try:
         text = json.dumps(header, sort_keys=True, allow_nan=False, separators=(",", ":"))
-        faithful = _parse_json(text) == header
+        faithful = parse_json(text) == header
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFormatError(f"header must be plain JSON with finite numbers, got {error}") from None
     if not faithful or not isinstance(header, dict):
@@ -234,7 +172,7 @@ def _read(file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, Tensor]
     header = _open_seal(seal)
     try:
         tensors = parse_tensors(raw)
-    except (SafetensorError, RuntimeError, TypeError, OverflowError) as error:
+    except (SafetensorError, RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise _unusable(f"describes tensors that cannot be: {str(error).splitlines()[0][:200]}") from None
     for name, tensor in tensors.items():
         if not _is_finite(tensor):
@@ -264,14 +202,14 @@ def _open_seal(seal: str) -> dict[str, Any]:
                 raise ModelFormatError(
                     f"has version {version} and this tikhonet reads up to {VERSION}; install a newer tikhonet"
                 )
-            if version == VERSION and type(version) is int and isinstance(header, dict) and not rest:
+            if version in (1, VERSION) and type(version) is int and isinstance(header, dict) and not rest:
                 return header
     raise _unusable("has a header of an unknown kind")
 
 
 def _parse_object(text: str | bytes) -> dict[str, Any]:
     try:
-        found = _parse_json(text)
+        found = parse_json(text)
     except (ValueError, RecursionError) as error:
         raise _unusable(f"has a header that is not valid JSON ({str(error)[:200]})") from None
     if not isinstance(found, dict):
@@ -279,7 +217,7 @@ def _parse_object(text: str | bytes) -> dict[str, Any]:
     return found
 
 
-def _parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """JSON in which no key comes twice and every number is finite."""
     return json.loads(text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
 

@@ -10,7 +10,10 @@ from sklearn.datasets import load_digits, make_regression
 from tests.strategies import normal
 from tikhonet import BIAS, Network
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
-from tikhonet.model.export import Forward
+from tikhonet.model.heads import Head
+from tikhonet.model.model import Model
+from tikhonet.model.scaling import Scaling
+from tikhonet.network.activation import ClippedReLU
 
 SKIPS = Network(
     [5, 5, 7, 5],
@@ -20,10 +23,11 @@ SKIPS = Network(
 PAPER = Network.paper(9)
 BACKWARDS = Network([4, 3, 3, 4], {(2, 0): "learned", (1, 2): "identity", (3, 1): "learned", (3, 0): "identity"}, [1])
 CHAIN = Network.chain([6, 8, 4], bias=True)
-NETWORKS = {"skips": SKIPS, "paper": PAPER, "backwards": BACKWARDS, "chain": CHAIN}
+CLIPPED = SKIPS.with_activation(ClippedReLU(1.5))
+NETWORKS = {"skips": SKIPS, "paper": PAPER, "backwards": BACKWARDS, "chain": CHAIN, "clipped": CLIPPED}
 
 
-def random_forward(network, seed=0, outputs=3, nonzero=1.0, head=True, classes=()):
+def random_model(network, seed=0, outputs=3, nonzero=1.0, head=True, classes=()):
     """Weights with this share of nonzeros, one constant input, inputs with wild values possible."""
     W = {edge: normal(*network.shape(edge), seed=seed + k).float() for k, edge in enumerate(network.learned)}
     for k, (edge, matrix) in enumerate(W.items()):
@@ -34,36 +38,35 @@ def random_forward(network, seed=0, outputs=3, nonzero=1.0, head=True, classes=(
     shift, scale = rng.normal(size=network.widths[0]), rng.uniform(0.5, 2, network.widths[0])
     low, high = shift - 3 * scale, shift + 3 * scale
     scale[0], low[0], high[0] = 1.0, shift[0], shift[0]
-    parts = {"shift": shift, "scale": scale, "low": low, "high": high, "classes": classes}
-    if head:
-        parts |= {"coef": rng.normal(size=(outputs, network.widths[-1])), "intercept": rng.normal(size=outputs)}
-    return Forward(network=network, W=W, **parts)
+    linear = Head(rng.normal(size=(outputs, network.widths[-1])), rng.normal(size=outputs)) if head else None
+    return Model(Scaling(shift, scale, low, high), network, W, head=linear, classes=classes)
 
 
-def rows(forward, count=40, seed=1):
+def rows(model, count=40, seed=1):
     """Inputs with zeros and with values out of bounds, in float32."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(scale=3, size=(count, forward.inputs))
+    X = rng.normal(scale=3, size=(count, model.inputs))
     X[rng.random(X.shape) < 0.3] = 0
     X[0], X[1] = 0, 1e6
     return X.astype(np.float32)
 
 
-def oracle(forward, X):
+def oracle(model, X):
     """The scores in float64, term by term."""
-    U = {0: (np.clip(X.astype(np.float64), forward.low, forward.high) - forward.shift) / forward.scale}
-    for n in forward.network.hidden:
-        Z = np.zeros((len(X), forward.network.widths[n]))
-        for m in forward.network.sources(n):
+    scaling, activation = model.scaling, model.network.activation
+    U = {0: (np.clip(X.astype(np.float64), scaling.low, scaling.high) - scaling.shift) / scaling.scale}
+    for n in model.network.hidden:
+        Z = np.zeros((len(X), model.network.widths[n]))
+        for m in model.network.sources(n):
             if m == BIAS:
-                Z += forward.matrix((n, m))[:, 0]
-            elif not forward.network.edges[n, m].learned:
-                Z += U[m]
+                Z += model.W[n, m].numpy()[:, 0]
+            elif (n, m) in model.W:
+                Z += U[m] @ model.W[n, m].numpy().T.astype(np.float64)
             else:
-                Z += U[m] @ forward.matrix((n, m)).T.astype(np.float64)
-        U[n] = np.maximum(Z, 0)
-    last = U[forward.network.depth]
-    return last if forward.coef is None else last @ forward.coef.T + forward.intercept
+                Z += U[m]
+        U[n] = np.clip(Z, activation.lower, activation.upper)
+    last = U[model.network.depth]
+    return last if model.head is None else last @ model.head.coef.T + model.head.intercept
 
 
 def largest_error(scores, expected):
@@ -74,12 +77,12 @@ def largest_error(scores, expected):
 
 def prune(model, nonzero):
     """Leave this share of the largest weights of each matrix of a fitted model; the rest becomes zero."""
-    for (_, m), matrix in model._model.W.items():
+    for (_, m), matrix in model.model_.W.items():
         if m != BIAS:
             keep = max(1, round(nonzero * matrix.numel()))
             threshold = matrix.abs().flatten().topk(keep).values.min()
             matrix[matrix.abs() < threshold] = 0
-    vars(model._model).pop("sparse_features", None)
+    vars(model.model_).pop("sparse_features", None)
     return model
 
 

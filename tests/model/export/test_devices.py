@@ -47,7 +47,7 @@ def sparse(mnist):
     model = prune(BCDClassifier(network=Network.paper(784), random_state=0).fit(X, y), 0.02)
     svm = fit_linear_svm(torch.from_numpy(model.transform(X)), torch.from_numpy(y.astype(np.int64)), 100.0)
     head = Head((svm.V / svm.norm).numpy(), svm.intercept.numpy())
-    model._model = replace(model._model, head=head)
+    model._model = replace(model.model_, head=head)
     return model
 
 
@@ -55,7 +55,7 @@ def sparse(mnist):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_all_test_images_get_the_estimators_class(platform, mnist, sparse, tmp_path):
     X = mnist[1].X.astype(np.float32)
-    forward = sparse.to_forward()
+    forward = sparse.exported_model()
     scores, best = run_c(sparse.to_c("net"), forward, X, tmp_path, **PLATFORMS[platform])
     assert largest_error(scores, sparse.decision_function(X)) <= 1e-5
     assert np.array_equal(sparse.classes_[best], sparse.predict(X))
@@ -68,7 +68,7 @@ def test_int8_takes_less_than_100_kilobytes_and_a_tenth_of_a_point(platform, mni
     made = sparse.to_c("net", int8=True)
     assert made.flash < 100_000
     assert made.ram < 10_000
-    _, best = run_c(made, sparse.to_forward(), X, tmp_path, **PLATFORMS[platform])
+    _, best = run_c(made, sparse.exported_model(), X, tmp_path, **PLATFORMS[platform])
     error, dense = np.mean(sparse.classes_[best] != y), np.mean(sparse.predict(X) != y)
     assert error <= dense + 0.001
 
@@ -79,7 +79,7 @@ def test_int8_takes_less_than_100_kilobytes_and_a_tenth_of_a_point(platform, mni
 def test_small_models_give_the_same_on_arm(kind, int8, tmp_path):
     model, X = fitted(kind)
     X = X.astype(np.float32)
-    made, forward = model.to_c("net", int8=int8), model.to_forward()
+    made, forward = model.to_c("net", int8=int8), model.exported_model()
     here, _ = run_c(made, forward, X, tmp_path, flags=STRICT)
     there, _ = run_c(made, forward, X, tmp_path, **PLATFORMS["arm"])
     assert largest_error(there, here) <= 1e-6
@@ -91,5 +91,5 @@ def test_a_dense_network_of_a_million_weights_compiles(tmp_path):
     with pytest.warns(UserWarning, match="stopped short"):
         model.fit(X, y)
     X = X[:200].astype(np.float32)
-    scores, _ = run_c(model.to_c("net"), model.to_forward(), X, tmp_path, flags=STRICT)
+    scores, _ = run_c(model.to_c("net"), model.exported_model(), X, tmp_path, flags=STRICT)
     assert largest_error(scores, model.decision_function(X)) <= 1e-5

@@ -12,6 +12,7 @@ from tests.model.export.compiling import needs_gcc
 from tikhonet.cli.app import app
 from tikhonet.data import load
 from tikhonet.estimators import BCDClassifier
+from tikhonet.model.export import formats
 
 TEXT = (Path(__file__).parents[3] / "docs" / "export.md").read_text()
 
@@ -38,7 +39,5 @@ def test_the_way_from_data_to_firmware(tmp_path, monkeypatch):
 
 
 def test_every_format_of_the_table_is_known():
-    from tikhonet.cli.export import ENDINGS
-
     named = dict(re.findall(r"`(c|onnx|torch|csr) (?:\[--int8\] )?--output net(\.\w+)`", TEXT))
-    assert named == ENDINGS
+    assert named == {name: format_.ending for name, format_ in formats().items()}

@@ -13,7 +13,7 @@ from tests.model.export.models import (
     fitted,
     largest_error,
     oracle,
-    random_forward,
+    random_model,
     rows,
 )
 from tikhonet.model.export import to_onnx
@@ -43,20 +43,20 @@ def test_fitted_models_give_the_same(kind):
 @pytest.mark.parametrize("nonzero", [0.0, 0.2, 1.0])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_form_of_network_gives_the_same_scores(name, nonzero):
-    forward = random_forward(NETWORKS[name], nonzero=nonzero)
+    forward = random_model(NETWORKS[name], nonzero=nonzero)
     X = rows(forward)
     assert largest_error(run(to_onnx(forward), X)["prediction"], oracle(forward, X)) <= 1e-5
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 1000])
 def test_any_number_of_rows_is_taken(count):
-    forward = random_forward(SKIPS)
+    forward = random_model(SKIPS)
     assert run(to_onnx(forward), rows(forward, 1000)[:count])["prediction"].shape == (count, 3)
 
 
 @pytest.mark.parametrize("classes", [(1, 5, 7), (0.5, 1.5, 2.5), ("a", "b", "é")])
 def test_labels_keep_their_type(classes):
-    forward = random_forward(SKIPS, classes=classes)
+    forward = random_model(SKIPS, classes=classes)
     X = rows(forward)
     assert run(to_onnx(forward), X)["label"].tolist() == [classes[k] for k in oracle(forward, X).argmax(1)]
 
@@ -64,18 +64,18 @@ def test_labels_keep_their_type(classes):
 def test_sparse_matrices_make_small_files():
     from tikhonet import Network
 
-    dense, sparse = (to_onnx(random_forward(Network.paper(100), nonzero=share)).ByteSize() for share in (1.0, 0.02))
+    dense, sparse = (to_onnx(random_model(Network.paper(100), nonzero=share)).ByteSize() for share in (1.0, 0.02))
     assert sparse < dense / 8
 
 
 def test_the_file_holds_the_model(tmp_path):
     import onnx
 
-    model = to_onnx(random_forward(SKIPS), tmp_path / "net.onnx")
+    model = to_onnx(random_model(SKIPS), tmp_path / "net.onnx")
     assert onnx.load(tmp_path / "net.onnx") == model
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'tikhonet\[onnx\]'"):
-        to_onnx(random_forward(SKIPS))
+        to_onnx(random_model(SKIPS))

@@ -14,7 +14,9 @@ from torch import nn
 from tests.model.export import models
 from tests.strategies import networks, normal, seeds
 from tikhonet import BIAS, Network
-from tikhonet.model.export import forward_module, to_torch, torch_program
+from tikhonet.model.export import TorchNetwork, to_torch, torch_program
+from tikhonet.model.scaling import Scaling
+from tikhonet.network.activation import ClippedReLU
 
 
 def random_parts(network, seed, classes=3, dtype=torch.float64):
@@ -46,12 +48,14 @@ X = normal(6, 4, seed=9)
     seed=seeds,
     given_vectors=st.sets(st.sampled_from(["shift", "scale", "intercept"])),
     dtype=st.sampled_from([torch.float32, torch.float64]),
+    clipped=st.booleans(),
 )
-def test_the_scores_are_those_of_the_library(network, seed, given_vectors, dtype):
+def test_the_scores_are_those_of_the_library(network, seed, given_vectors, dtype, clipped):
+    network = network.with_activation(ClippedReLU(0.5)) if clipped else network
     W, V, vectors = random_parts(network, seed, dtype=dtype)
     vectors = {name: vectors[name] for name in given_vectors}
     rows = normal(9, network.widths[0], seed=seed + 200).to(dtype)
-    scores = to_torch(network, W, V, **vectors)(rows)
+    scores = TorchNetwork(network, W, V, **vectors)(rows)
     expected = library_scores(network, W, V, rows, **vectors)
     assert scores.dtype == dtype
     assert largest_error(scores, expected) <= 1e-6
@@ -62,20 +66,22 @@ def test_the_scores_are_those_of_the_library_on_the_papers_network():
     W, V = network.random_weights(0), normal(10, 784).float() / 28
     rows = normal(50, 784, seed=1).float()
     expected = library_scores(network, W, V, rows)
-    assert largest_error(to_torch(network, W, V)(rows), expected) <= 1e-6
+    assert largest_error(TorchNetwork(network, W, V)(rows), expected) <= 1e-6
 
 
 def test_layers_may_be_fed_by_layers_of_a_higher_number():
     network = Network([2, 3, 3, 2], {(2, 0): "learned", (1, 2): "identity", (3, 1): "learned", (3, 0): "identity"}, [1])
     W, V, vectors = random_parts(network, 0)
     rows = normal(5, 2)
-    torch.testing.assert_close(to_torch(network, W, V, **vectors)(rows), library_scores(network, W, V, rows, **vectors))
+    torch.testing.assert_close(
+        TorchNetwork(network, W, V, **vectors)(rows), library_scores(network, W, V, rows, **vectors)
+    )
 
 
 def test_the_module_shares_no_memory_and_draws_no_random_numbers():
     W, V, vectors = random_parts(NET, 0)
     state = torch.random.get_rng_state()
-    module = to_torch(NET, W, V, **vectors)
+    module = TorchNetwork(NET, W, V, **vectors)
     assert torch.equal(torch.random.get_rng_state(), state)
     before = module(X)
     for tensor in [*W.values(), V, *vectors.values()]:
@@ -85,8 +91,8 @@ def test_the_module_shares_no_memory_and_draws_no_random_numbers():
 
 def test_the_state_is_plain_tensors_that_another_module_takes_over():
     W, V, vectors = random_parts(NET, 0)
-    module = to_torch(NET, W, V, **vectors)
-    other = to_torch(NET, *random_parts(NET, 50)[:2], **random_parts(NET, 50)[2])
+    module = TorchNetwork(NET, W, V, **vectors)
+    other = TorchNetwork(NET, *random_parts(NET, 50)[:2], **random_parts(NET, 50)[2])
     other.load_state_dict(load(save(module.state_dict())))
     assert torch.equal(other(X), module(X))
     assert set(module.state_dict()) == {
@@ -96,14 +102,14 @@ def test_the_state_is_plain_tensors_that_another_module_takes_over():
 
 
 def test_it_is_made_of_linear_and_identity_modules():
-    kinds = [type(module) for module in to_torch(NET, *random_parts(NET, 0)[:2]).modules()]
+    kinds = [type(module) for module in TorchNetwork(NET, *random_parts(NET, 0)[:2]).modules()]
     assert kinds.count(nn.Linear) == 4
     assert kinds.count(nn.Identity) == 1
 
 
 def test_eval_and_dtype_follow_the_usual_methods():
     W, V, vectors = random_parts(NET, 0)
-    module = to_torch(NET, W, V, **vectors)
+    module = TorchNetwork(NET, W, V, **vectors)
     expected = module(X)
     assert torch.equal(module.eval()(X), expected)
     single = module.to(torch.float32)(X.float())
@@ -113,20 +119,22 @@ def test_eval_and_dtype_follow_the_usual_methods():
 
 def test_single_precision_vectors_and_weights_follow_the_dtype_of_the_classifier():
     W, V, vectors = random_parts(NET, 0, dtype=torch.float32)
-    assert {tensor.dtype for tensor in to_torch(NET, W, V.double(), **vectors).state_dict().values()} == {torch.float64}
+    assert {tensor.dtype for tensor in TorchNetwork(NET, W, V.double(), **vectors).state_dict().values()} == {
+        torch.float64
+    }
 
 
 @pytest.mark.parametrize("scaled", [True, False])
 def test_torch_export_gives_the_same_scores_for_any_number_of_rows(scaled):
     W, V, vectors = random_parts(NET, 0)
-    module = to_torch(NET, W, V, **(vectors if scaled else {}))
+    module = TorchNetwork(NET, W, V, **(vectors if scaled else {}))
     program = torch.export.export(module, (X,), dynamic_shapes=({0: torch.export.Dim("rows")},))
     many = normal(33, 4, seed=3)
     torch.testing.assert_close(program.module()(many), module(many))
 
 
 def test_it_can_be_trained_further():
-    module = to_torch(NET, *random_parts(NET, 0)[:2], **random_parts(NET, 0)[2])
+    module = TorchNetwork(NET, *random_parts(NET, 0)[:2], **random_parts(NET, 0)[2])
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
     targets = normal(6, 3, seed=4)
     losses = []
@@ -158,21 +166,21 @@ def test_it_can_be_trained_further():
 def test_parts_that_do_not_fit_are_refused(change, reason):
     W, V, vectors = random_parts(NET, 0)
     with pytest.raises(ValueError, match=reason):
-        to_torch(NET, **({"W": W, "V": V} | vectors | change))
+        TorchNetwork(NET, **({"W": W, "V": V} | vectors | change))
 
 
 def test_a_single_column_is_not_broadcast():
     W, V, vectors = random_parts(NET, 0)
     with pytest.raises(ValueError, match=r"x must have 4 columns, got shape \(6, 1\)"):
-        to_torch(NET, W, V, **vectors)(X[:, :1])
+        TorchNetwork(NET, W, V, **vectors)(X[:, :1])
 
 
 @given(network=networks(), seed=seeds, nonzero=st.sampled_from([0.0, 0.2, 1.0]))
 def test_sparse_modules_give_the_same_scores(network, seed, nonzero):
-    forward = models.random_forward(network, seed, nonzero=nonzero)
+    forward = models.random_model(network, seed, nonzero=nonzero)
     rows = models.rows(forward, 7, seed)
     for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
-        scores = forward_module(forward, sparse=True).to(dtype)(torch.from_numpy(rows).to(dtype))
+        scores = to_torch(forward, sparse=True).to(dtype)(torch.from_numpy(rows).to(dtype))
         assert models.largest_error(scores.detach().double().numpy(), models.oracle(forward, rows)) <= tolerance
 
 
@@ -185,8 +193,8 @@ def test_fitted_models_give_the_same_dense_and_sparse(kind):
 
 
 def test_matrices_are_kept_sparse_where_that_is_smaller():
-    forward = models.random_forward(Network.chain([60, 50, 40]), nonzero=0.1)
-    module = forward_module(forward, sparse=True).float()
+    forward = models.random_model(Network.chain([60, 50, 40]), nonzero=0.1)
+    module = to_torch(forward, sparse=True).float()
     kinds = {name: tensor.layout for name, tensor in module.state_dict().items() if name.endswith("weight")}
     assert kinds["1.edges.1_0.weight"] == kinds["1.edges.2_1.weight"] == torch.sparse_csr
     assert kinds["1.head.weight"] == torch.strided
@@ -194,15 +202,16 @@ def test_matrices_are_kept_sparse_where_that_is_smaller():
 
 
 def test_a_sparse_module_takes_single_rows_and_blocks():
-    forward = models.random_forward(Network.chain([60, 50]), nonzero=0.1)
-    module, rows = forward_module(forward, sparse=True), torch.from_numpy(models.rows(forward, 6)).double()
+    forward = models.random_model(Network.chain([60, 50]), nonzero=0.1)
+    module, rows = to_torch(forward, sparse=True), torch.from_numpy(models.rows(forward, 6)).double()
     whole = module(rows)
     torch.testing.assert_close(module(rows[3]), whole[3])
     torch.testing.assert_close(module(rows.reshape(2, 3, 60)), whole.reshape(2, 3, 3))
 
 
-def test_the_program_runs_with_torch_alone_for_any_number_of_rows(tmp_path):
-    forward = models.random_forward(NET)
+@pytest.mark.parametrize("network", [NET, models.CLIPPED], ids=["relu", "clipped"])
+def test_the_program_runs_with_torch_alone_for_any_number_of_rows(network, tmp_path):
+    forward = models.random_model(network)
     (tmp_path / "net.pt2").write_bytes(torch_program(forward))
     program = torch.export.load(tmp_path / "net.pt2").module()
     rows = models.rows(forward, 33)
@@ -218,15 +227,15 @@ def run_program(forward, rows):
 
 @pytest.mark.parametrize("mean", [2e3, 1.7e9, 1e300])
 def test_the_program_keeps_a_spread_that_is_small_against_the_mean(mean):
-    forward = models.random_forward(NET)
+    forward = models.random_model(NET)
     step = mean * 2.0**-20 if mean < 1e38 else 1e299
     shift, scale = np.full(4, mean) + step / 3, np.full(4, step)
-    forward = replace(forward, shift=shift, scale=scale, low=shift - 5 * scale, high=shift + 5 * scale)
+    forward = replace(forward, scaling=Scaling(shift, scale, shift - 5 * scale, shift + 5 * scale))
     rows = np.clip(mean + step * np.arange(-4, 4).reshape(2, 4), -3e38, 3e38).astype(np.float32)
     assert models.largest_error(run_program(forward, rows), models.oracle(forward, rows)) <= 1e-5
 
 
 def test_weights_too_large_for_the_program_are_refused():
-    forward = models.random_forward(NET)
+    forward = models.random_model(NET)
     with pytest.raises(ValueError, match="intercept must fit into float32, got 1e\\+300"):
-        torch_program(replace(forward, intercept=np.full(3, 1e300)))
+        torch_program(replace(forward, head=replace(forward.head, intercept=np.full(3, 1e300))))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,79 +17,65 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from tikhonet.model.export.forward import Floats, Forward, Label, as_inputs, check
-from tikhonet.model.storage import (
-    ModelFormatError,
-    network_from_header,
-    network_header,
-    parse_weight_name,
-    weight_name,
-    write_atomically,
-)
-from tikhonet.network.graph import BIAS, Network, Pair
+from tikhonet.model.export.format import Export, Format
+from tikhonet.model.kernels import SparseLayers
+from tikhonet.model.model import Label, Model, as_inputs
+from tikhonet.model.model_file import VECTORS, network_from_header, network_header, weight_name
+from tikhonet.model.scaling import Floats, Scaling
+from tikhonet.model.storage import ModelFormatError, open_file, parse_json, write_atomically
+from tikhonet.network.graph import Network
 
-VERSION = 1
-SCALING = ("shift", "scale", "low", "high")
+VERSION = 2
 PARTS = ("data", "indices", "indptr")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CSRModel:
-    """Weights and head as `csr_array`s, biases and the four vectors of the input scaling as arrays."""
+    """A network and head of `csr_array`s, with the scaling of the inputs."""
 
-    network: Network
-    weights: dict[Pair, csr_array]
-    biases: dict[int, Floats]
-    scaling: dict[str, Floats]
+    scaling: Scaling
+    layers: SparseLayers
     coef: csr_array | None
     intercept: Floats | None
     classes: tuple[Label, ...] = ()
     sharpness: float = 1.0
 
-    def features(self, X: Any) -> Floats:
-        """The last hidden layer, samples x width, in the type of the weights."""
-        return self._features(np.atleast_2d(as_inputs(X, self.network.widths[0])))
+    @property
+    def network(self) -> Network:
+        return self.layers.network
 
-    def _features(self, x: Floats) -> Floats:
-        last = self._layers(x[0] if len(x) == 1 else x)[self.network.depth]
-        return last.T.reshape(len(x), self.network.widths[-1])
+    @property
+    def matrices(self) -> dict[str, csr_array]:
+        """Weights and head by the names that they have in a file."""
+        named = {weight_name(pair): matrix for pair, matrix in self.layers.weights.items()}
+        return named if self.coef is None else named | {"coef": self.coef}
 
-    def _layers(self, x: Floats) -> dict[int, Floats]:
-        """All layers, a column for each row of x; for a single row vectors, which SciPy multiplies faster."""
-        shift, scale, low, high = (self.scaling[name] for name in SCALING)
-        scaled = (np.minimum(np.maximum(x, low), high) - shift) / scale
-        U = {0: np.ascontiguousarray(scaled.T, self.dtype)}
-        for n in self.network.hidden:
-            terms = [self._term(n, m, U) for m in self.network.sources(n)]
-            Z = terms[0] + terms[1] if len(terms) > 1 else terms[0]
-            for term in terms[2:]:
-                Z += term
-            U[n] = np.maximum(Z, 0)
-        return U
-
-    def _term(self, n: int, m: int, U: Mapping[int, Floats]) -> Any:
-        if m == BIAS:
-            return self.biases[n] if U[0].ndim == 1 else self.biases[n][:, None]
-        return self.weights[n, m] @ U[m] if (n, m) in self.weights else U[m]
+    @property
+    def vectors(self) -> dict[str, Floats]:
+        """Scaling, intercept and biases by the names that they have in a file."""
+        intercept = {} if self.intercept is None else {"intercept": self.intercept}
+        biases = {weight_name(pair): bias for pair, bias in self.layers.biases.items()}
+        return vars(self.scaling) | intercept | biases
 
     @property
     def nbytes(self) -> int:
-        """Of all arrays in memory."""
-        matrices = [*self.weights.values(), *([] if self.coef is None else [self.coef])]
-        arrays = [getattr(matrix, part) for matrix in matrices for part in PARTS]
-        vectors = [*self.biases.values(), *self.scaling.values(), *([] if self.intercept is None else [self.intercept])]
-        return sum(array.nbytes for array in [*arrays, *vectors])
+        """The bytes of all arrays in memory."""
+        return sum(array.nbytes for array in self._arrays().values())
 
     @property
     def dtype(self) -> Any:
-        return next(iter(self.weights.values())).dtype if self.weights else np.dtype(np.float32)
+        return next(iter(self.layers.weights.values())).dtype if self.layers.weights else np.dtype(np.float32)
+
+    def features(self, X: Any) -> Floats:
+        """The last hidden layer, samples x width, in the type of the weights."""
+        return self._features(np.atleast_2d(as_inputs(X, self.network.widths[0])))
 
     def scores(self, X: Any) -> Floats:
         """One row for each row of X: scores of the classes, outputs, or features."""
         return self.kernel(np.atleast_2d(as_inputs(X, self.network.widths[0])))
 
     def kernel(self, x: Floats) -> Floats:
-        """`scores` of a float64 matrix that was checked before."""
+        """The scores of a float64 matrix that was checked before."""
         features = self._features(x)
         if self.coef is None or self.intercept is None:
             return features
@@ -111,15 +95,9 @@ class CSRModel:
             "classes": list(self.classes),
             "sharpness": self.sharpness,
         }
-        arrays = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **self.scaling}
-        matrices = {weight_name(edge): matrix for edge, matrix in self.weights.items()}
-        if self.coef is not None and self.intercept is not None:
-            matrices["coef"], arrays["intercept"] = self.coef, self.intercept
-        arrays |= {weight_name((n, BIAS)): bias for n, bias in self.biases.items()}
-        for name, matrix in matrices.items():
-            arrays |= {f"{name}.{part}": getattr(matrix, part) for part in PARTS}
         file = io.BytesIO()
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        np.savez_compressed(file, header=text, **self._arrays())  # type: ignore[arg-type]
         return file.getvalue()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -128,56 +106,71 @@ class CSRModel:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model that `save` wrote; `ModelFormatError` for any other file."""
-        with Path(path).open("rb") as raw:
+        with open_file(path) as raw:
             try:
                 with np.load(raw, allow_pickle=False) as file:
                     return cls(**_parts(dict(file)))
-            except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
+            except Exception as error:  # archives, their compression, NumPy and SciPy have some ten errors for damage
                 raise ModelFormatError(f"{path} is not a whole CSR model: {error}; export it again") from None
 
+    def _features(self, x: Floats) -> Floats:
+        return self.layers.features(self.scaling(x, self.dtype))
 
-def to_csr(forward: Forward, dtype: str = "float32") -> CSRModel:
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        parts = {f"{name}.{part}": getattr(matrix, part) for name, matrix in self.matrices.items() for part in PARTS}
+        return self.vectors | parts
+
+
+class CSR(Format):
+    """SciPy's sparse rows in an .npz file."""
+
+    name = "csr"
+    ending = ".npz"
+
+    def make(self, model: Model, name: str = "model", weights: str = "float32") -> Export:
+        made = to_csr(model, weights)
+        content = made.to_bytes()
+        layers = 4 * (sum(model.network.widths) + model.outputs)
+        return Export(content, len(content), made.nbytes + layers)
+
+
+def to_csr(model: Model, dtype: str = "float32") -> CSRModel:
     """All matrices as compressed sparse rows, the scaling in float64."""
-    kind = np.dtype(dtype)
-    matrices = {edge: forward.matrix(edge).astype(kind) for edge in forward.W}
+    model, kind = model.checked(), np.dtype(dtype)
     return CSRModel(
-        network=forward.network,
-        weights={edge: csr_array(matrix) for edge, matrix in matrices.items() if edge[1] != BIAS},
-        biases={edge[0]: matrix[:, 0] for edge, matrix in matrices.items() if edge[1] == BIAS},
-        scaling={name: getattr(forward, name) for name in SCALING},
-        coef=None if forward.coef is None else csr_array(forward.coef.astype(kind)),
-        intercept=None if forward.intercept is None else forward.intercept.astype(kind),
-        classes=forward.classes,
-        sharpness=forward.sharpness,
+        scaling=model.scaling,
+        layers=SparseLayers.of(model.network, model.W, kind),
+        coef=None if model.head is None else csr_array(model.head.coef.astype(kind)),
+        intercept=None if model.head is None else model.head.intercept.astype(kind),
+        classes=model.classes,
+        sharpness=model.sharpness,
     )
 
 
 def _parts(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """The fields of a model from the arrays of a file, each checked."""
-    header = json.loads(arrays["header"].tobytes())
-    if header["version"] != VERSION:
-        raise ValueError(f"it has version {header['version']}, and this tikhonet reads {VERSION}")
+    header = parse_json(arrays["header"].tobytes())
+    if header["version"] not in (1, VERSION):
+        raise ValueError(f"it has version {header['version']}, and this tikhonet reads up to {VERSION}")
     network = network_from_header(header["network"])
     weights, biases = {}, {}
-    for edge in network.learned:
-        name = weight_name(edge)
-        if edge[1] == BIAS:
-            biases[edge[0]] = arrays[name]
-            check(name, arrays[name], (network.widths[edge[0]],))
-        else:
-            weights[parse_weight_name(name)] = _matrix(arrays, name, network.shape(edge))
-    for name in SCALING:
-        check(name, arrays[name], (network.widths[0],))
-    intercept = arrays.get("intercept")
-    coef = None if intercept is None else _matrix(arrays, "coef", (len(intercept), network.widths[-1]))
+    for pair, edge in network.edges.items():
+        name = weight_name(pair)
+        if edge.constant:
+            biases[pair] = _checked(arrays, name, (edge.outputs,))
+        elif edge.learned or f"{name}.data" in arrays:
+            weights[pair] = _matrix(arrays, name, (edge.outputs, edge.inputs))
+    outputs, coef, intercept = network.widths[-1], None, None
+    if "intercept" in arrays:
+        outputs = arrays["intercept"].size
+        intercept = _checked(arrays, "intercept", (outputs,))
+        coef = _matrix(arrays, "coef", (outputs, network.widths[-1]))
     classes = tuple(header["classes"])
-    if classes and len(classes) != (network.widths[-1] if intercept is None else len(intercept)):
-        raise ValueError(f"there are {len(classes)} classes for another number of scores")
+    if classes and (len(classes) != outputs or not all(isinstance(label, Label) for label in classes)):
+        raise ValueError(f"classes must hold a number or a text for each of {outputs} scores, got {classes}")
     return {
-        "network": network,
-        "weights": weights,
-        "biases": biases,
-        "scaling": {name: arrays[name] for name in SCALING},
+        "scaling": Scaling(*(_checked(arrays, name, (network.widths[0],)) for name in VECTORS)),
+        "layers": SparseLayers(network, weights, biases),
         "coef": coef,
         "intercept": intercept,
         "classes": classes,
@@ -185,9 +178,16 @@ def _parts(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     }
 
 
+def _checked(arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    values = arrays[name]
+    if values.shape != shape or not np.isfinite(values).all():
+        raise ValueError(f"{name} must hold finite numbers of shape {shape}, got shape {values.shape} or NaN, infinity")
+    return values
+
+
 def _matrix(arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, int]) -> csr_array:
-    parts = [arrays[f"{name}.{part}"] for part in PARTS]
-    check(name, parts[0], parts[1].shape)
-    matrix = csr_array(tuple(parts), shape=shape)
+    data, indices, indptr = (arrays[f"{name}.{part}"] for part in PARTS)
+    _checked(arrays, f"{name}.data", indices.shape)
+    matrix = csr_array((data, indices, indptr), shape=shape)
     matrix.check_format(full_check=True)
     return matrix

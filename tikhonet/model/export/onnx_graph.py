@@ -7,6 +7,7 @@ Matrices that are smaller so are stored as places and values, which runtimes unf
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.model.export.forward import Floats, Forward, single
+from tikhonet.model.export.format import Export, Format, dense_ram
+from tikhonet.model.model import Model, array, single
+from tikhonet.model.scaling import Floats
 from tikhonet.model.storage import write_atomically
-from tikhonet.network.graph import BIAS
+from tikhonet.network.edges import Constant, Product, Source
 
 OPSET = 17
 """Of 2022: all operators used here are in it, and runtimes of several years read it."""
 IR_VERSION = 8
 
 
-def to_onnx(forward: Forward, path: str | os.PathLike[str] | None = None) -> Any:
+def to_onnx(model: Model, path: str | os.PathLike[str] | None = None) -> Any:
     """An `onnx.ModelProto` that passed ONNX's own checker; also written to `path` if that is given."""
-    import_onnx()
-    model = Graph(forward).model()
+    made = Graph(model.checked()).proto()
     if path is not None:
-        write_atomically(Path(path), (model.SerializeToString(),))
-    return model
+        write_atomically(Path(path), (made.SerializeToString(),))
+    return made
 
 
 def import_onnx() -> Any:
@@ -40,77 +42,99 @@ def import_onnx() -> Any:
     return onnx
 
 
+class Onnx(Format):
+    """ONNX, for any runtime that reads it."""
+
+    name = "onnx"
+    ending = ".onnx"
+    package = "onnx"
+
+    def make(self, model: Model, name: str = "model", weights: str = "float32") -> Export:
+        made = to_onnx(model)
+        return Export(made.SerializeToString(), made.ByteSize(), dense_ram(model))
+
+
 class Graph:
     """Nodes and constants, collected in order."""
 
-    def __init__(self, forward: Forward) -> None:
+    def __init__(self, model: Model) -> None:
         self.onnx = import_onnx()
-        self.forward = forward
+        self.model = model
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def model(self) -> Any:
+    def proto(self) -> Any:
         helper, kinds = self.onnx.helper, self.onnx.TensorProto
         outputs = self.head(self.network(self.scale()))
         made = helper.make_graph(
             self.nodes,
             "tikhonet",
-            [helper.make_tensor_value_info("x", kinds.FLOAT, ["rows", self.forward.inputs])],
+            [helper.make_tensor_value_info("x", kinds.FLOAT, ["rows", self.model.inputs])],
             [helper.make_tensor_value_info(*output) for output in outputs],
             self.constants,
         )
-        model = helper.make_model(made, producer_name="tikhonet", opset_imports=[helper.make_opsetid("", OPSET)])
-        model.ir_version = IR_VERSION
-        self.onnx.checker.check_model(model, full_check=True)
-        return model
+        proto = helper.make_model(made, producer_name="tikhonet", opset_imports=[helper.make_opsetid("", OPSET)])
+        proto.ir_version = IR_VERSION
+        self.onnx.checker.check_model(proto, full_check=True)
+        return proto
 
     def scale(self) -> str:
         """u_0 = (clip(x, low, high) - shift) / scale, in float64."""
         double, float_ = self.onnx.TensorProto.DOUBLE, self.onnx.TensorProto.FLOAT
         u = self.node("Cast", ["x"], to=double)
         for operator, name in (("Max", "low"), ("Min", "high"), ("Sub", "shift"), ("Div", "scale")):
-            u = self.node(operator, [u, self.constant(name, getattr(self.forward, name).astype(np.float64))])
+            u = self.node(operator, [u, self.constant(name, getattr(self.model.scaling, name).astype(np.float64))])
         return self.node("Cast", [u], "u0", to=float_)
 
     def network(self, u: str) -> str:
         """Eq. 1; the last layer's name."""
-        network = self.forward.network
-        for n in network.hidden:
-            terms = []
-            for m in network.sources(n):
-                if not network.edges[n, m].learned:
-                    terms.append(f"u{m}")
-                elif m == BIAS:
-                    terms.append(self.constant(f"bias{n}", single(f"bias{n}", self.forward.matrix((n, m))[:, 0])))
-                else:
-                    terms.append(self.node("MatMul", [f"u{m}", self.matrix(f"W{n}_{m}", self.forward.matrix((n, m)))]))
+        for n in self.model.network.hidden:
+            terms = [self.term(n, m, exported) for m, exported in self.model.terms(n)]
             z = terms[0]
             for term in terms[1:]:
                 z = self.node("Add", [z, term])
-            u = self.node("Relu", [z], f"u{n}")
+            u = self.activation(z, f"u{n}")
         return u
+
+    def term(self, n: int, m: int, exported: Constant | Source | Product) -> str:
+        match exported:
+            case Constant(values):
+                return self.constant(f"bias{n}", single(f"bias{n}", array(values)))
+            case Product(matrix):
+                return self.node("MatMul", [f"u{m}", self.matrix(f"W{n}_{m}", array(matrix))])
+        return f"u{m}"
+
+    def activation(self, z: str, output: str) -> str:
+        lower, upper = self.model.network.activation.lower, self.model.network.activation.upper
+        if (lower, upper) == (0.0, math.inf):
+            return self.node("Relu", [z], output)
+        bounds = (
+            self.constant(f"{output}_{end}", np.array(value, np.float32))
+            for end, value in (("lower", lower), ("upper", upper))
+        )
+        return self.node("Clip", [z, *bounds], output)
 
     def head(self, u: str) -> list[tuple[str, int, list[Any]]]:
         """The outputs: name, type, shape."""
-        forward, kinds = self.forward, self.onnx.TensorProto
-        if forward.coef is None or forward.intercept is None:
+        model, kinds = self.model, self.onnx.TensorProto
+        if model.head is None:
             self.node("Identity", [u], "features")
-            return [("features", kinds.FLOAT, ["rows", forward.outputs])]
-        name = "scores" if forward.classes else "prediction"
-        product = self.node("MatMul", [u, self.matrix("coef", forward.coef)])
-        self.node("Add", [product, self.constant("intercept", single("intercept", forward.intercept))], name)
-        if not forward.classes:
-            return [(name, kinds.FLOAT, ["rows", forward.outputs])]
-        labels = label_array(forward)
-        sharpness = self.constant("sharpness", np.array(forward.sharpness, np.float32))
+            return [("features", kinds.FLOAT, ["rows", model.outputs])]
+        name = "scores" if model.classes else "prediction"
+        product = self.node("MatMul", [u, self.matrix("coef", model.head.coef)])
+        self.node("Add", [product, self.constant("intercept", single("intercept", model.head.intercept))], name)
+        if not model.classes:
+            return [(name, kinds.FLOAT, ["rows", model.outputs])]
+        labels = label_array(model)
+        sharpness = self.constant("sharpness", np.array(model.sharpness, np.float32))
         self.node("Softmax", [self.node("Mul", [name, sharpness])], "probabilities", axis=1)
         best = self.node("ArgMax", [name], axis=1, keepdims=0)
         self.node("Gather", [self.constant("classes", labels), best], "label", axis=0)
         label_kind = self.onnx.helper.np_dtype_to_tensor_dtype(labels.dtype)
         return [
             ("label", label_kind, ["rows"]),
-            ("probabilities", kinds.FLOAT, ["rows", forward.outputs]),
-            ("scores", kinds.FLOAT, ["rows", forward.outputs]),
+            ("probabilities", kinds.FLOAT, ["rows", model.outputs]),
+            ("scores", kinds.FLOAT, ["rows", model.outputs]),
         ]
 
     def node(self, operator: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
@@ -137,9 +161,9 @@ class Graph:
         return self.node("Reshape", [filled, self.constant(f"{name}_shape", np.array(values.shape))], name)
 
 
-def label_array(forward: Forward) -> NDArray[Any]:
+def label_array(model: Model) -> NDArray[Any]:
     """The classes in a type that ONNX has."""
-    labels = np.array(forward.classes)
+    labels = np.array(model.classes)
     if labels.dtype.kind in "iu":
         return labels.astype(np.int64)
     if labels.dtype.kind == "U":

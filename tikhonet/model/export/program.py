@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tikhonet.model.export.buffers import Buffers, assign
-from tikhonet.model.export.forward import Floats, Forward
-from tikhonet.network.graph import BIAS
+from tikhonet.model.model import Model, array
+from tikhonet.model.scaling import Floats
+from tikhonet.network.edges import Constant, Product, Source
 
 OUTPUT = -1
 
@@ -30,32 +30,20 @@ class Load:
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
-    """to = values, or zeros."""
+class Vector:
+    """A constant, under a name of its own."""
 
-    to: int
-    length: int
-    name: str
-    values: Floats | None
-
-
-@dataclass(frozen=True, eq=False)
-class AddVector:
-    """to += values."""
-
-    to: int
-    length: int
     name: str
     values: Floats
 
 
 @dataclass(frozen=True)
-class Copy:
-    """to = source."""
+class Put:
+    """to = source, a vector or what stands in another place; zeros where it is None."""
 
     to: int
     length: int
-    source: int
+    source: Vector | int | None
 
 
 @dataclass(frozen=True)
@@ -64,11 +52,11 @@ class Add:
 
     to: int
     length: int
-    source: int
+    source: Vector | int
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class Multiply:
     """to += matrix source, or matrix (source - origin) for the input layer."""
 
     to: int
@@ -79,14 +67,16 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Relu:
-    """to = max(0, to)."""
+class Clip:
+    """to = min(upper, max(lower, to)), the activation."""
 
     to: int
     length: int
+    lower: float
+    upper: float
 
 
-Step = Load | Start | AddVector | Copy | Add | Product | Relu
+Step = Load | Put | Add | Multiply | Clip
 
 
 @dataclass(frozen=True)
@@ -96,50 +86,89 @@ class Program:
     """Numbers in the block."""
 
 
-def compile_forward(forward: Forward) -> Program:
+def compile_model(model: Model) -> Program:
     """The steps in order; matrices and vectors that are zero throughout are left out."""
-    buffers = assign(forward.network)
-    steps: list[Step] = [Load(buffers.offset[0], forward.inputs)]
-    for n in forward.network.hidden:
-        steps += layer(forward, buffers, n)
-    last, width = buffers.offset[forward.network.depth], forward.network.widths[-1]
-    if forward.coef is None or forward.intercept is None:
-        steps.append(Copy(OUTPUT, width, last))
+    offset, length = assign(model)
+    steps: list[Step] = [Load(offset[0], model.inputs)]
+    for n in model.network.hidden:
+        steps += layer(model, offset, n)
+    last, head = offset[model.network.depth], model.head
+    if head is None:
+        steps.append(Put(OUTPUT, model.outputs, last))
     else:
-        intercept = forward.intercept if forward.intercept.any() else None
-        steps.append(Start(OUTPUT, forward.outputs, "intercept", intercept))
-        if forward.coef.any():
-            steps.append(Product(OUTPUT, last, "head", forward.coef))
-    return Program(tuple(steps), buffers.length)
+        steps.append(Put(OUTPUT, model.outputs, vector("intercept", head.intercept)))
+        if head.coef.any():
+            steps.append(Multiply(OUTPUT, last, "head", head.coef))
+    return Program(tuple(steps), length)
 
 
-def layer(forward: Forward, buffers: Buffers, n: int) -> Iterator[Step]:
-    """max(0, bias + identities + products), begun with whatever is at hand."""
-    network, to, width = forward.network, buffers.offset[n], forward.network.widths[n]
-    bias = constant(forward, n)
-    sources = [m for m in network.sources(n) if m != BIAS]
-    identities = [m for m in sources if not network.edges[n, m].learned]
-    others = [m for m in identities if buffers.offset[m] != to]
-    if len(others) < len(identities):
-        if bias is not None:
-            yield AddVector(to, width, f"bias_{n}", bias)
-    elif bias is not None or not others:
-        yield Start(to, width, f"bias_{n}", bias)
+def layer(model: Model, offset: dict[int, int], n: int) -> Iterator[Step]:
+    """activation(constants + sources + products), begun with whatever is at hand."""
+    to, width, activation = offset[n], model.network.widths[n], model.network.activation
+    total, places, products = np.zeros(width), [], []
+    for m, term in model.terms(n):
+        match term:
+            case Constant(values):
+                total += array(values)
+            case Source():
+                places.append(offset[m])
+            case Product(matrix):
+                if m == 0:
+                    total += array(matrix).astype(np.float64) @ origin(model)
+                products.append((m, array(matrix)))
+    constant = vector(f"bias_{n}", total)
+    others = [place for place in places if place != to]
+    if len(others) < len(places):
+        if constant:
+            yield Add(to, width, constant)
+    elif constant or not others:
+        yield Put(to, width, constant)
     else:
-        yield Copy(to, width, buffers.offset[others.pop(0)])
-    for m in others:
-        yield Add(to, width, buffers.offset[m])
-    for m in sources:
-        if network.edges[n, m].learned and (matrix := forward.matrix((n, m))).any():
-            yield Product(to, buffers.offset[m], f"w_{n}_{m}", matrix, of_input=m == 0)
-    yield Relu(to, width)
+        yield Put(to, width, others.pop(0))
+    for place in others:
+        yield Add(to, width, place)
+    for m, weights in products:
+        if weights.any():
+            yield Multiply(to, offset[m], f"w_{n}_{m}", weights, of_input=m == 0)
+    yield Clip(to, width, activation.lower, activation.upper)
 
 
-def constant(forward: Forward, n: int) -> Floats | None:
-    """b_n + W_{n,0} origin; None where that is zero."""
-    total = np.zeros(forward.network.widths[n])
-    if (n, BIAS) in forward.W:
-        total += forward.matrix((n, BIAS))[:, 0]
-    if (n, 0) in forward.W:
-        total += forward.matrix((n, 0)).astype(np.float64) @ forward.origin
-    return total if total.any() else None
+def vector(name: str, values: Floats) -> Vector | None:
+    """A constant; None where it is zero throughout."""
+    return Vector(name, values) if values.any() else None
+
+
+def origin(model: Model) -> Floats:
+    """u_0 of x = 0."""
+    found: Floats = model.scaling(np.zeros((1, model.inputs)))[0]
+    return found
+
+
+def assign(model: Model) -> tuple[dict[int, int], int]:
+    """The first number of each layer in one block of memory, and the block's length.
+
+    A layer stands where one that is no longer needed stood, or grows a place, whichever takes the least memory. A sum
+    that has an identity edge from a layer that is needed nowhere else is made in that layer's own place.
+    """
+    network = model.network
+    order = (0, *network.hidden)
+    rank = {n: place for place, n in enumerate(order)}
+    last = {m: max((n for n in network.targets(m)), key=rank.__getitem__, default=m) for m in order}
+    last[network.depth] = -1  # the head reads it
+    sizes: list[int] = []
+    place: dict[int, int] = {}
+    for n in order:
+        width = network.widths[n]
+        inside = [m for m, term in model.terms(n) if isinstance(term, Source) and last[m] == n]
+        busy = {place[m] for m in place if last[m] == -1 or rank[last[m]] >= rank[n]}
+        free = [slot for slot in range(len(sizes)) if slot not in busy]
+        if inside:
+            place[n] = place[inside[0]]
+        elif free:
+            place[n] = min(free, key=lambda slot: (max(width - sizes[slot], 0), sizes[slot]))
+            sizes[place[n]] = max(width, sizes[place[n]])
+        else:
+            place[n] = len(sizes)
+            sizes.append(width)
+    starts = [sum(sizes[:slot]) for slot in range(len(sizes))]
+    return {n: starts[slot] for n, slot in place.items()}, sum(sizes)

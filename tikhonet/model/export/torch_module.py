@@ -1,6 +1,6 @@
 """Eq. 1 and the classifier on top as a plain `torch.nn.Module`, for use without this library's solvers.
 
-    u_0 = (x - shift) / scale,   u_n = max(0, sum over m in M_n of W_{n,m} u_m + b_n),   scores = V u_N + intercept
+    u_0 = (x - shift) / scale,   u_n = activation(sum over m in M_n of W_{n,m} u_m),   scores = V u_N + intercept
 
 The module is made of `nn.Linear` and `nn.Identity`, one for each edge, so tools that look for these find them; a sparse
 module has `SparseLinear` in place of `nn.Linear` for the matrices that are smaller so.
@@ -9,78 +9,66 @@ module has `SparseLinear` in place of `nn.Linear` for the matrices that are smal
 from __future__ import annotations
 
 import io
+import math
 import warnings
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tikhonet.model.export.forward import Forward, single
-from tikhonet.network.graph import BIAS, Network, Weights
+from tikhonet.model.export.format import Export, Format, dense_ram
+from tikhonet.model.model import Model, array, single
+from tikhonet.model.scaling import Scaling
+from tikhonet.network.edges import Constant, Product
+from tikhonet.network.graph import Network, Weights
 
 
-def to_torch(
-    network: Network,
-    W: Weights,
-    V: Tensor,
-    *,
-    shift: Tensor | None = None,
-    scale: Tensor | None = None,
-    intercept: Tensor | None = None,
-    sparse: bool = False,
-) -> ReLUNetwork:
-    """A module that shares no memory with its arguments, in the dtype and on the device of V.
+def to_torch(model: Model, *, sparse: bool = False) -> nn.Module:
+    """A module with the model's scores, in float64; `module.float()` halves it.
 
     With `sparse`, matrices are kept as compressed sparse rows where that takes less memory; such a module predicts and
-    is not trained further. `shift` and `scale` hold one number per input, `intercept` one per row of V.
+    is not trained further.
     """
-    network.check_weights(W)
-    if V.ndim != 2 or V.shape[1] != network.widths[-1] or not V.is_floating_point():
-        raise ValueError(
-            f"V must be a floating-point matrix with {network.widths[-1]} columns, the width of the last layer, "
-            f"got {V.dtype} of shape {tuple(V.shape)}"
-        )
-    _check_vector("shift", shift, network.widths[0])
-    _check_vector("scale", scale, network.widths[0])
-    _check_vector("intercept", intercept, len(V))
-    if scale is not None and not bool((scale.isfinite() & (scale != 0)).all()):
-        raise ValueError("scale must hold finite numbers other than 0; use 1 for a constant feature")
-    return ReLUNetwork(network, W, V, shift, scale, intercept, sparse)
-
-
-def forward_module(forward: Forward, sparse: bool = False) -> nn.Module:
-    """A module with the same scores, in float64; `module.float()` halves it."""
-    shift, scale, low, high = map(torch.from_numpy, (forward.shift, forward.scale, forward.low, forward.high))
-    coef = np.eye(forward.outputs) if forward.coef is None else forward.coef.astype(np.float64)
-    intercept = None if forward.intercept is None else torch.from_numpy(forward.intercept)
-    module = to_torch(
-        forward.network,
-        forward.W,
-        torch.from_numpy(coef),
-        shift=shift,
-        scale=scale,
-        intercept=intercept,
-        sparse=sparse,
-    )
+    shift, scale, low, high = scaling_tensors(model.checked().scaling)
+    V, intercept = (torch.from_numpy(values.astype(np.float64)) for values in vars(model.linear_head).values())
+    module = TorchNetwork(model.network, model.W, V, shift, scale, intercept if model.head else None, sparse)
     return nn.Sequential(Clip(low, high), module)
 
 
-def torch_program(forward: Forward) -> bytes:
+def torch_program(model: Model) -> bytes:
     """The module in float32 as a file that torch runs without this library, for any number of rows.
 
     `torch.export.load(path).module()(x)` gives the scores. The scaling is done in float64: where a feature's mean is
     large against its spread, the difference has no digits left in float32.
     """
-    W = {edge: torch.from_numpy(single(f"W[{edge[0]}, {edge[1]}]", forward.matrix(edge))) for edge in forward.W}
-    coef = np.eye(forward.outputs) if forward.coef is None else forward.coef
-    intercept = None if forward.intercept is None else torch.from_numpy(single("intercept", forward.intercept))
-    network = to_torch(forward.network, W, torch.from_numpy(single("coef", coef)), intercept=intercept)
-    module = nn.Sequential(Scale(forward), network).eval().requires_grad_(False)
+    W = {
+        (n, m): torch.from_numpy(single(f"W[{n}, {m}]", array(matrix))) for (n, m), matrix in model.checked().W.items()
+    }
+    V, intercept = (torch.from_numpy(single(name, values)) for name, values in vars(model.linear_head).items())
+    shift, scale, low, high = scaling_tensors(model.scaling)
+    network = TorchNetwork(model.network, W, V, shift, scale, intercept if model.head else None)
+    module = nn.Sequential(Clip(low, high), network).eval().requires_grad_(False)
     rows = torch.export.Dim("rows")
-    program = torch.export.export(module, (torch.zeros(2, forward.inputs),), dynamic_shapes=({0: rows},))
+    program = torch.export.export(module, (torch.zeros(2, model.inputs),), dynamic_shapes=({0: rows},))
     file = io.BytesIO()
     torch.export.save(program, file)
     return file.getvalue()
+
+
+class Torch(Format):
+    """A program that torch runs alone."""
+
+    name = "torch"
+    ending = ".pt2"
+
+    def make(self, model: Model, name: str = "model", weights: str = "float32") -> Export:
+        content = torch_program(model)
+        return Export(content, len(content), dense_ram(model))
+
+
+def scaling_tensors(scaling: Scaling) -> list[Tensor]:
+    """Shift, scale, low and high, in float64."""
+    return [torch.from_numpy(vector.astype(np.float64)) for vector in vars(scaling).values()]
 
 
 class Clip(nn.Module):
@@ -98,26 +86,11 @@ class Clip(nn.Module):
         return torch.minimum(torch.maximum(x.to(self.low), self.low), self.high)
 
 
-class Scale(nn.Module):
-    """u_0 = (clip(x, low, high) - shift) / scale in float64, given in the type of x."""
+class TorchNetwork(nn.Module):
+    """Standardisation, the network of Eq. 1, linear scores; in the dtype and on the device of V.
 
-    shift: Tensor
-    scale: Tensor
-
-    def __init__(self, forward: Forward) -> None:
-        super().__init__()
-        shift, scale, low, high = map(torch.from_numpy, (forward.shift, forward.scale, forward.low, forward.high))
-        self.clip = Clip(low.double(), high.double())
-        self.register_buffer("shift", shift.double())
-        self.register_buffer("scale", scale.double())
-
-    def forward(self, x: Tensor) -> Tensor:
-        scaled: Tensor = (self.clip(x) - self.shift) / self.scale
-        return scaled.to(x.dtype)
-
-
-class ReLUNetwork(nn.Module):
-    """Standardisation, the network of Eq. 1, linear scores. Made by `to_torch`, which checks the arguments."""
+    It shares no memory with its arguments. `shift` and `scale` hold one number per input, `intercept` one per row of V.
+    """
 
     shift: Tensor | None
     scale: Tensor | None
@@ -133,19 +106,32 @@ class ReLUNetwork(nn.Module):
         sparse: bool = False,
     ) -> None:
         super().__init__()
+        network.check_weights(W)
+        _check_head(network, V)
+        _check_vector("shift", shift, network.widths[0])
+        _check_vector("scale", scale, network.widths[0])
+        _check_vector("intercept", intercept, len(V))
+        if scale is not None and not bool((scale.isfinite() & (scale != 0)).all()):
+            raise ValueError("scale must hold finite numbers other than 0; use 1 for a constant feature")
         self.inputs, self.depth = network.widths[0], network.depth
-        self.sources = [(n, [m for m in network.sources(n) if m != BIAS]) for n in network.hidden]
+        self.lower, self.upper = network.activation.lower, network.activation.upper
+        self.sources: list[tuple[int, list[int]]] = [(n, []) for n in network.hidden]
         self.edges = nn.ModuleDict()
         self.biases = nn.ParameterDict()
         make = _smaller if sparse else _linear
-        for (n, m), edge in network.edges.items():
-            if m == BIAS:
-                self.biases[str(n)] = nn.Parameter(_copy(W[n, m][:, 0], V))
-            else:
-                self.edges[_key(n, m)] = make(_copy(W[n, m], V)) if edge.learned else nn.Identity()
-        self.head = make(_copy(V, V), None if intercept is None else _copy(intercept, V))
-        self.register_buffer("shift", None if shift is None else _copy(shift, V))
-        self.register_buffer("scale", None if scale is None else _copy(scale, V))
+        for n, sources in self.sources:
+            for m in network.sources(n):
+                term = network.edges[n, m].export(W.get((n, m)))
+                if isinstance(term, Constant):
+                    self.biases[str(n)] = nn.Parameter(_copy(term.values, V))
+                    continue
+                sources.append(m)
+                self.edges[_key(n, m)] = make(_copy(term.matrix, V)) if isinstance(term, Product) else nn.Identity()
+        self.head: nn.Linear | SparseLinear = make(_copy(V, V), None if intercept is None else _copy(intercept, V))
+        for name, vector in (("shift", shift), ("scale", scale)):
+            # Where they are more exact than V, inputs are scaled in their type.
+            wide = vector if vector is None else _copy(vector, V.to(torch.promote_types(vector.dtype, V.dtype)))
+            self.register_buffer(name, wide)
 
     def forward(self, x: Tensor) -> Tensor:
         """The scores, one row for each row of x."""
@@ -155,7 +141,7 @@ class ReLUNetwork(nn.Module):
             x = x - self.shift
         if self.scale is not None:
             x = x / self.scale
-        u = {0: x}
+        u = {0: x.to(self.head.weight.dtype)}
         for n, sources in self.sources:
             terms = [self.edges[_key(n, m)](u[m]) for m in sources]
             if str(n) in self.biases:
@@ -163,7 +149,8 @@ class ReLUNetwork(nn.Module):
             z = terms[0]
             for term in terms[1:]:
                 z = z + term
-            u[n] = z.relu()
+            # torch and its exporters know a ReLU as one operation.
+            u[n] = z.relu() if (self.lower, self.upper) == (0.0, math.inf) else z.clamp(self.lower, self.upper)
         scores: Tensor = self.head(u[self.depth])
         return scores
 
@@ -186,7 +173,7 @@ def _linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
     return layer
 
 
-def _smaller(weight: Tensor, bias: Tensor | None = None) -> nn.Module:
+def _smaller(weight: Tensor, bias: Tensor | None = None) -> nn.Linear | SparseLinear:
     """Sparse where that takes less memory: a value and a 32-bit column for each nonzero, a 32-bit end for each row."""
     entries = int(weight.count_nonzero())
     size = weight.element_size()
@@ -214,6 +201,14 @@ class SparseLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         product = (self.weight @ x.reshape(-1, x.shape[-1]).T).T.reshape(*x.shape[:-1], -1)
         return product if self.bias is None else product + self.bias
+
+
+def _check_head(network: Network, V: Tensor) -> None:
+    if V.ndim != 2 or V.shape[1] != network.widths[-1] or not V.is_floating_point():
+        raise ValueError(
+            f"V must be a floating-point matrix with {network.widths[-1]} columns, the width of the last layer, "
+            f"got {V.dtype} of shape {tuple(V.shape)}"
+        )
 
 
 def _check_vector(name: str, values: Tensor | None, length: int) -> None:

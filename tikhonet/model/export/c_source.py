@@ -1,0 +1,207 @@
+"""Sec. 3.3.1 on a small device: a trained network as one pair of C99 files, with no dependency and no heap."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import ClassVar
+
+import numpy as np
+
+from tikhonet import __version__
+from tikhonet.model.export import c_text
+from tikhonet.model.export.c_text import Input, c_string, check_name, literal, read_input
+from tikhonet.model.export.format import Export, Format
+from tikhonet.model.export.packing import Array, Packed, pack
+from tikhonet.model.export.program import OUTPUT, Add, Clip, Load, Multiply, Put, Step, Vector, compile_model
+from tikhonet.model.model import Label, Model, single
+from tikhonet.model.storage import write_atomically
+
+LINE = 118
+
+HEADER, SOURCE = (Template(Path(__file__).with_name(name).read_text()) for name in ("predict.h", "predict.c"))
+
+
+@dataclass(frozen=True)
+class CModel:
+    """The texts of NAME.h and NAME.c, and the memory that they take."""
+
+    name: str
+    header: str
+    source: str
+    flash: int
+    """Bytes of constant arrays."""
+    ram: int
+    """Bytes of scratch."""
+
+    def save(self, folder: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write both files into a folder that exists; their paths."""
+        header, source = (Path(folder, f"{self.name}.{end}") for end in ("h", "c"))
+        write_atomically(header, (self.header.encode(),))
+        write_atomically(source, (self.source.encode(),))
+        return header, source
+
+
+def to_c(model: Model, name: str = "model", *, int8: bool = False) -> CModel:
+    """C99 whose scores are those of the model in float32, or with weights of 8 bits.
+
+    Only weights are quantised: inputs, layers, biases and scores are float32.
+    """
+    check_name(name)
+    return Writer(model.checked(), name, int8).write()
+
+
+class C(Format):
+    """C99 without dependency or heap: NAME.c, and NAME.h beside it."""
+
+    name = "c"
+    ending = ".c"
+    weights = ("int8", "float32")
+    beside: ClassVar[Mapping[str, str]] = {"header": ".h"}
+
+    def check_path(self, path: Path) -> None:
+        super().check_path(path)
+        check_name(path.stem)
+
+    def make(self, model: Model, name: str = "model", weights: str = "float32") -> Export:
+        made = to_c(model, name, int8=weights == "int8")
+        files = made.source.encode(), made.flash, made.ram, True, {"header": made.header.encode()}
+        return Export(*files, notes={"function": f"{name}_predict(x, scores)"})
+
+
+class Writer:
+    """Collects arrays and functions while it goes through the steps."""
+
+    def __init__(self, model: Model, name: str, int8: bool) -> None:
+        self.model, self.name, self.int8 = model, name, int8
+        self.arrays: dict[str, Array] = {}
+        self.functions: dict[str, str] = {}
+        self.program = compile_model(model)
+        self.body = [f"    {self.statement(step)}\n" for step in self.program.steps]
+
+    def write(self) -> CModel:
+        flash = sum(array.nbytes for array in self.arrays.values())
+        ram = 4 * self.program.length
+        returned, body = "void", self.body
+        if self.model.classes:
+            returned, body = "int", [*body, f"    return {self.vector('highest')}({self.model.outputs}u, scores);\n"]
+        common = {"name": self.name, "upper": self.name.upper(), "title": self.title(), "returned": returned}
+        source = SOURCE.substitute(
+            common,
+            arrays="\n".join(declaration(f"{self.name}_{name}", array) for name, array in self.arrays.items()),
+            functions="\n".join(self.functions.values()),
+            body="".join(body),
+            give="return " if self.model.classes else "",
+        )
+        header = HEADER.substitute(
+            common,
+            inputs=self.model.inputs,
+            outputs=self.model.outputs,
+            flash=flash,
+            ram=ram,
+            scratch=self.program.length,
+            labels=self.labels(),
+            usage=f"{'int best = ' if self.model.classes else ''}{self.name}_predict(x, scores);",
+            meaning=self.meaning(),
+        )
+        return CModel(self.name, header, source, flash, ram)
+
+    def statement(self, step: Step) -> str:
+        """One line of the function's body."""
+        to = place(step.to)
+        match step:
+            case Load():
+                return self.load(read_input(self.model.scaling), to)
+            case Put(source=None):
+                return f"{self.vector('zero')}({step.length}u, {to});"
+            case Put(source=source) if source is not None:
+                return f"{self.vector('copy')}({step.length}u, {self.operand(source)}, {to});"
+            case Add(source=source):
+                return f"{self.vector('add')}({step.length}u, {self.operand(source)}, {to});"
+            case Multiply():
+                packed = pack(step.name, step.matrix, self.int8)
+                return self.multiply(step, packed) if packed else ";"
+            case Clip(lower=0.0, upper=math.inf):
+                return f"{self.vector('relu')}({step.length}u, {to});"
+            case Clip(lower=lower, upper=upper):
+                return f"{self.vector('clip')}({literal(lower)}, {literal(upper)}, {step.length}u, {to});"
+        raise AssertionError(step)
+
+    def load(self, scaling: Input, to: str) -> str:
+        for name, array in scaling.arrays.items():
+            self.store(name, array)
+        words = {"inputs": self.model.inputs, "name": self.name} | scaling.expressions(self.name)
+        self.functions["load"] = Template(c_text.LOOPS["load"]).substitute(words)
+        return f"load(x, {to});"
+
+    def multiply(self, step: Multiply, packed: Packed) -> str:
+        function = c_text.product_name(packed, step.of_input)
+        self.functions[function] = c_text.product(packed, step.of_input)
+        rows, columns = packed.shape
+        words = [f"{rows}u"] if packed.count is None else []
+        words += [f"{columns}u", *(self.store(f"{step.name}_{part}", array) for part, array in packed.arrays.items())]
+        words += [literal(packed.unit)] if packed.scale is not None else []
+        words += ["x"] if step.of_input else []
+        return f"{function}({', '.join([*words, place(step.source), place(step.to)])});"
+
+    def operand(self, source: Vector | int) -> str:
+        """A constant array, or a place."""
+        if isinstance(source, Vector):
+            return self.store(source.name, single(source.name, source.values))
+        return place(source)
+
+    def vector(self, function: str) -> str:
+        self.functions[function] = c_text.LOOPS[function]
+        return function
+
+    def store(self, name: str, array: Array) -> str:
+        self.arrays[name] = array
+        return f"{self.name}_{name}"
+
+    def title(self) -> str:
+        kind = f"{self.model.outputs} classes" if self.model.classes else f"{self.model.outputs} outputs"
+        weights = "int8" if self.int8 else "float32"
+        layers = " -> ".join(map(str, self.model.network.widths))
+        return f"{self.name}: layers {layers}, {kind}, {weights} weights. Written by tikhonet {__version__}."
+
+    def meaning(self) -> str:
+        if self.model.classes:
+            return "The score of each class; returns the place of the highest."
+        return "The features of x." if self.model.head is None else "The outputs for x."
+
+    def labels(self) -> str:
+        if not self.model.classes:
+            return ""
+        upper = self.name.upper()
+        return (
+            f"#define {upper}_LABELS {{{', '.join(labels(self.model.classes))}}}\n"
+            f"#define {upper}_SHARPNESS {literal(self.model.sharpness)}"
+            " /* probabilities are the softmax of this times the scores */\n"
+        )
+
+
+def place(offset: int) -> str:
+    if offset == OUTPUT:
+        return "scores"
+    return f"scratch + {offset}" if offset else "scratch"
+
+
+def labels(classes: tuple[Label, ...]) -> list[str]:
+    """Numbers that every `int` holds as they are, everything else as text."""
+    if all(isinstance(value, int) and abs(value) < 2**15 for value in classes):
+        return [str(int(value)) for value in classes]
+    return [c_string(str(value)) for value in classes]
+
+
+def declaration(name: str, array: Array) -> str:
+    values = array.tolist()
+    cells = [literal(value) for value in values] if array.dtype == np.float32 else list(map(str, values))
+    width = max(map(len, cells)) + 1
+    each = max(1, LINE // width)
+    lines = [",".join(cells[start : start + each]) for start in range(0, len(cells), each)]
+    text = ",\n".join(lines)
+    return f"static const {c_text.c_type(array)} {name}[{len(values)}] = {{\n{text}\n}};\n"

@@ -1,0 +1,144 @@
+"""The pieces of generated C: names and texts, the scaling of inputs, and the loops, one for each form of a matrix.
+
+Inputs are scaled in float32,  u = clip((x - shift) * inverse),  with bounds in units of the spread. Where a shift does
+not fit float32 well enough, such as a year's with a spread of months, the rest of it is subtracted after: x - shift is
+then exact. Only those loops that a model uses are written out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tikhonet.model.export.packing import Array, Packed
+from tikhonet.model.model import single
+from tikhonet.model.scaling import Floats, Scaling
+
+Single = NDArray[np.float32]
+
+LONGEST = 40
+EQUAL = 1e-6
+"""Bounds that differ less than this are one; a shift may be off by this share of the spread."""
+TYPES = {
+    np.dtype(np.uint8): "uint8_t",
+    np.dtype(np.uint16): "uint16_t",
+    np.dtype(np.uint32): "uint32_t",
+    np.dtype(np.int8): "int8_t",
+    np.dtype(np.float32): "float",
+}
+
+PARTS = re.split(r"^//// (\w+)\n", Path(__file__).with_name("loops.c").read_text(), flags=re.M)
+LOOPS = {name: f"{text.rstrip()}\n" for name, text in zip(PARTS[1::2], PARTS[2::2], strict=True)}
+"""The functions of `loops.c` by name."""
+
+
+def check_name(name: str) -> None:
+    """Raise unless the name can begin those of C functions and macros."""
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) and len(name) <= LONGEST:
+        return
+    raise ValueError(
+        f"name must be a letter and up to {LONGEST - 1} letters, digits and _, as it begins names in C, got {name!r}; "
+        f"{c_name(name)!r} would do"
+    )
+
+
+def c_name(text: str) -> str:
+    """The nearest allowed name."""
+    name = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:LONGEST]
+    if not name or not name[0].isalpha():
+        name = f"model_{name}".rstrip("_")[:LONGEST]
+    return name
+
+
+def c_string(text: str) -> str:
+    """A string literal: bytes of UTF-8 beyond plain ASCII, and what C reads in its own way, as octal escapes."""
+    plain = set(range(32, 127)) - set(b'"\\?')
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in text.encode()) + '"'
+
+
+def literal(value: float) -> str:
+    """A number in C; nine digits give the same float32 back, and the largest float32 stands for infinity."""
+    largest = float(np.finfo(np.float32).max)
+    return f"{min(max(value, -largest), largest):.8e}f"
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """The constants that scaling needs in C; bounds are one number where all features have the same."""
+
+    shift: Single
+    inverse: Single
+    low: Single
+    high: Single
+    rest: Single | None
+
+    @property
+    def arrays(self) -> dict[str, Single]:
+        named = {"shift": self.shift, "rest": self.rest, "inverse": self.inverse, "low": self.low, "high": self.high}
+        return {name: array for name, array in named.items() if array is not None and len(array) == len(self.shift)}
+
+    def expressions(self, prefix: str) -> dict[str, str]:
+        """The difference and the bounds in C."""
+        difference = f"x - {prefix}_shift[i]"
+        found = {"difference": difference if self.rest is None else f"({difference}) - {prefix}_rest[i]"}
+        for name, bound in (("low", self.low), ("high", self.high)):
+            found[name] = f"{prefix}_{name}[i]" if name in self.arrays else literal(float(bound[0]))
+        return found
+
+
+def read_input(scaling: Scaling) -> Input:
+    """A constant feature has an inverse of 0, so it needs no bounds of its own."""
+    moving = scaling.low < scaling.high
+    inverse = np.where(moving, 1 / scaling.scale, 0.0)
+    middle = np.where(moving, 0.0, (scaling.low - scaling.shift) / scaling.scale)
+    if middle.any():
+        raise ValueError("low and high must equal shift where they are the same: a constant feature is zero")
+    shift = single("shift", scaling.shift)
+    rest = single("shift", scaling.shift - shift.astype(np.float64))
+    exact = not (np.abs(rest) * inverse > EQUAL).any()
+    low, high = (bound((limit - scaling.shift) / scaling.scale, moving) for limit in (scaling.low, scaling.high))
+    return Input(shift, single("1 / scale", inverse), low, high, None if exact else rest)
+
+
+def bound(values: Floats, moving: NDArray[np.bool_]) -> Single:
+    """A single number where all agree."""
+    used = values[moving] if moving.any() else np.zeros(1)
+    if np.ptp(used) <= EQUAL * np.abs(used).max():
+        return single("bounds", used[:1])
+    return single("bounds", np.where(moving, values, 0.0))
+
+
+def c_type(array: Array) -> str:
+    return TYPES[array.dtype]
+
+
+def product_name(matrix: Packed, of_input: bool) -> str:
+    """Such as `add_sparse_8_8_int8`: the bits of counts and steps, and the type of the values."""
+    kind = ("float" if matrix.scale is None else "int8") + ("_of_input" if of_input else "")
+    if matrix.count is None or matrix.step is None:
+        return f"add_dense_{kind}"
+    return f"add_sparse_{8 * matrix.count.itemsize}_{8 * matrix.step.itemsize}_{kind}"
+
+
+def product(matrix: Packed, of_input: bool) -> str:
+    """The function of that name; the one of the input layer also takes x, and multiplies u(x) - u(0)."""
+    parameters = "".join(f"const {c_type(array)} *{name}, " for name, array in matrix.arrays.items())
+    quantised = matrix.scale is not None
+    if quantised:
+        parameters += "float unit, "
+    if of_input:
+        parameters += "const float *x, "
+    factor = "(u[j] - scaled(0.0f, j))" if of_input else "u[j]"
+    return Template(LOOPS["dense" if matrix.count is None else "sparse"]).substitute(
+        function=product_name(matrix, of_input),
+        parameters=parameters,
+        skipped="an input" if of_input else "a u",
+        active="x[j] != 0.0f" if of_input else "u[j] != 0.0f",
+        factor=f"{factor} * (unit * (float)scale[j])" if quantised else factor,
+        value="(float)value[i]" if quantised else "value[i]",
+    )

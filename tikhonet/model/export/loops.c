@@ -1,0 +1,115 @@
+/* The loops of an exported model, one for each form of a matrix: c_text.py writes out those that a model uses.
+ *
+ * Words after a dollar are filled in. Each part begins with a line of its name.
+ */
+
+//// load
+/* An input in units of its own spread, cut off at both ends. */
+static float scaled(float x, uint32_t i)
+{
+    const float u = ($difference) * ${name}_inverse[i];
+    const float v = u < $low ? $low : u;
+    return v > $high ? $high : v;
+}
+
+static void load(const float *x, float *z)
+{
+    uint32_t i;
+    for (i = 0; i < ${inputs}u; i++) {
+        z[i] = scaled(x[i], i);
+    }
+}
+
+//// zero
+static void zero(uint32_t length, float *z)
+{
+    uint32_t i;
+    for (i = 0; i < length; i++) {
+        z[i] = 0.0f;
+    }
+}
+
+//// copy
+static void copy(uint32_t length, const float *u, float *z)
+{
+    uint32_t i;
+    for (i = 0; i < length; i++) {
+        z[i] = u[i];
+    }
+}
+
+//// add
+static void add(uint32_t length, const float *u, float *z)
+{
+    uint32_t i;
+    for (i = 0; i < length; i++) {
+        z[i] += u[i];
+    }
+}
+
+//// relu
+static void relu(uint32_t length, float *z)
+{
+    uint32_t i;
+    for (i = 0; i < length; i++) {
+        z[i] = z[i] > 0.0f ? z[i] : 0.0f;
+    }
+}
+
+//// clip
+static void clip(float lower, float upper, uint32_t length, float *z)
+{
+    uint32_t i;
+    for (i = 0; i < length; i++) {
+        const float above = z[i] > lower ? z[i] : lower;
+        z[i] = above < upper ? above : upper;
+    }
+}
+
+//// highest
+static int highest(uint32_t length, const float *z)
+{
+    uint32_t i, best = 0;
+    for (i = 1; i < length; i++) {
+        if (z[i] > z[best]) {
+            best = i;
+        }
+    }
+    return (int)best;
+}
+
+//// dense
+/* z += W u, by columns; $skipped of zero is passed over. */
+static void $function(uint32_t rows, uint32_t columns, ${parameters}const float *u, float *z)
+{
+    uint32_t i, j;
+    for (j = 0; j < columns; j++) {
+        if ($active) {
+            const float factor = $factor;
+            for (i = 0; i < rows; i++) {
+                z[i] += $value * factor;
+            }
+        }
+        value += rows;
+    }
+}
+
+//// sparse
+/* z += W u, by columns: count[j] entries, each so many rows below the one before; $skipped of zero is passed over. */
+static void $function(uint32_t columns, ${parameters}const float *u, float *z)
+{
+    uint32_t i, j;
+    for (j = 0; j < columns; j++) {
+        const uint32_t entries = count[j];
+        if ($active) {
+            const float factor = $factor;
+            float *at = z;
+            for (i = 0; i < entries; i++) {
+                at += step[i];
+                *at += $value * factor;
+            }
+        }
+        step += entries;
+        value += entries;
+    }
+}
