@@ -6,7 +6,7 @@ outputs, y_i what is known of a sample (its labels) and G a regression of it on 
     h(B, G) = 1/2 sum_i w_i |b_i - p_i|^2 + alpha/2 (sum_i w_i |y_i - G' b_i|^2 + ridge |G|^2),    B in {-1, 1}.
 
 The first is the squared loss of Eq. 4. Each bit of B and all of G have closed-form minimisers given the rest, so that
-no step raises the objective.
+no step raises the objective. Every sum over samples ends in `reduce`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tikhonet.problem.samples import Reduce, keep
 
-def update_regression(B: Tensor, Y: Tensor, weight: Tensor, ridge: float) -> Tensor:
+
+def update_regression(B: Tensor, Y: Tensor, weight: Tensor, ridge: float, reduce: Reduce = keep) -> Tensor:
     """Minimise over G:  sum_i w_i |y_i - G' b_i|^2 + ridge |G|^2."""
     weighted = B * weight[:, None]
-    H = weighted.T @ B
+    H = reduce(weighted.T @ B)
     H.diagonal().add_(ridge)
-    return torch.cholesky_solve(weighted.T @ Y, torch.linalg.cholesky(H))
+    return torch.cholesky_solve(reduce(weighted.T @ Y), torch.linalg.cholesky(H))
 
 
 def update_codes(B: Tensor, P: Tensor, Y: Tensor, G: Tensor, alpha: float) -> Tensor:
@@ -40,9 +42,9 @@ def update_codes(B: Tensor, P: Tensor, Y: Tensor, G: Tensor, alpha: float) -> Te
 
 
 def code_objective(
-    B: Tensor, P: Tensor, Y: Tensor, G: Tensor, weight: Tensor, *, alpha: float, ridge: float
+    B: Tensor, P: Tensor, Y: Tensor, G: Tensor, weight: Tensor, *, alpha: float, ridge: float, reduce: Reduce = keep
 ) -> tuple[float, float]:
     """The two terms of h: the squared loss, and alpha times the regression's."""
-    loss = 0.5 * float(weight @ (B - P).square().sum(1))
-    regression = 0.5 * alpha * float(weight @ (Y - B @ G).square().sum(1) + ridge * G.square().sum())
+    loss = 0.5 * float(reduce(weight @ (B - P).square().sum(1)))
+    regression = 0.5 * alpha * float(reduce(weight @ (Y - B @ G).square().sum(1)) + ridge * G.square().sum())
     return loss, regression

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tikhonet.network.extras import require
 from tikhonet.network.graph import BIAS
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def draw_network(network: Network, ax: Axes | None = None) -> Axes:
     """Layers from left to right in the order of computation; skips arch over what they skip."""
-    import matplotlib.pyplot as plt
+    plt = require("matplotlib.pyplot")
 
     order = [0, *network.hidden]
     place = {layer: position for position, layer in enumerate(order)}

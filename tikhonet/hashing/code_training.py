@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -11,13 +10,11 @@ from typing import Any
 from torch import Tensor
 
 from tikhonet.descent.certificates import Check
-from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import History, Result, Status
-from tikhonet.estimators.parameters import Parameters
-from tikhonet.estimators.training import Data, Trained, build_solver, from_result, from_training, threads
+from tikhonet.estimators.solvers import Course, Trained
 from tikhonet.hashing.code_step import code_objective, update_codes, update_regression
-from tikhonet.network.graph import Weights
-from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.objective import Blocks
+from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch
 from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.training import Training
@@ -25,7 +22,7 @@ from tikhonet.trainer.training import Training
 ROUNDS = 5
 """Rounds of training, each but the last followed by a step of the codes."""
 RIDGE = 1e-2
-"""Of the regression of the labels on the codes, relative to the samples' weight."""
+"""The ridge of the regression of the labels on the codes, relative to the samples' weight."""
 SWEEPS = 3
 
 
@@ -41,6 +38,7 @@ class CodeBlock:
     Y: Tensor
     weight: Tensor
     supervision: float
+    reduce: Reduce = keep
     values: list[float] = field(default_factory=list)
     """h after each step, begun anew (NaN) where the network has been trained in between."""
     turned: int = 0
@@ -49,8 +47,8 @@ class CodeBlock:
     def __post_init__(self) -> None:
         self.B, self.Y, self.weight = (part.double() for part in (self.B, self.Y, self.weight))
         self.start = self.B
-        self.ridge = RIDGE * float(self.weight.sum())
-        self.G = update_regression(self.B, self.Y, self.weight, self.ridge)
+        self.ridge = RIDGE * float(self.reduce(self.weight.sum()))
+        self.G = update_regression(self.B, self.Y, self.weight, self.ridge, self.reduce)
         # A bit that fits has the field alpha |g|^2 of its labels. It is `supervision` for the least of them: where the
         # mean was, bits that tell the labels little were held weakly, and some ended constant.
         held = self.G.square().sum(1)
@@ -59,21 +57,18 @@ class CodeBlock:
     def update(self, P: Tensor) -> None:
         """Steps of G and of B for these outputs of the network."""
         P = P.double()
-        self.values += [math.nan, self.objective(P)]
+        self.values += [math.nan, sum(self.terms(P))]
         for _ in range(SWEEPS):
-            self.G = update_regression(self.B, self.Y, self.weight, self.ridge)
-            self.values.append(self.objective(P))
+            self.G = update_regression(self.B, self.Y, self.weight, self.ridge, self.reduce)
+            self.values.append(sum(self.terms(P)))
             self.B = update_codes(self.B, P, self.Y, self.G, self.alpha)
-            self.values.append(self.objective(P))
-        self.turned = int((self.B * self.start < 0).sum())
+            self.values.append(sum(self.terms(P)))
+        self.turned = int(self.reduce((self.B * self.start < 0).sum()))
 
-    def objective(self, P: Tensor) -> float:
-        return sum(code_objective(self.B, P, self.Y, self.G, self.weight, alpha=self.alpha, ridge=self.ridge))
-
-    @property
-    def supervised(self) -> float:
-        """The part of the objective that the network does not see."""
-        return code_objective(self.B, self.B, self.Y, self.G, self.weight, alpha=self.alpha, ridge=self.ridge)[1]
+    def terms(self, P: Tensor) -> tuple[float, float]:
+        """The squared loss for these outputs, and the part of the objective that the network does not see."""
+        settings: dict[str, Any] = {"alpha": self.alpha, "ridge": self.ridge, "reduce": self.reduce}
+        return code_objective(self.B, P, self.Y, self.G, self.weight, **settings)
 
     def check(self) -> Check:
         """Whether every step of B and G lowered the objective, by its values in float64."""
@@ -86,53 +81,31 @@ class CodeBlock:
         return Check("codes", "f falls at every step of the codes", max(rises, default=0.0) <= 0, figure)
 
 
-def train_codes(
-    parameters: Parameters,
-    problem: Problem,
-    data: Data,
-    block: CodeBlock,
-    *,
-    rounds: int,
-    seed: int,
-    start: Weights | None = None,
-    watch: Callable[[Any], bool] = lambda record: False,
-) -> Trained:
+def train_codes(course: Course, block: CodeBlock, rounds: int) -> Trained:
     """Train the network towards the codes in rounds, updating them in between."""
-    solver = build_solver(parameters, len(data), problem.network)
-    with threads(parameters.n_jobs):
-        if isinstance(solver, Stochastic):
-            trained = stochastic_rounds(solver, problem, data, block, min(rounds, solver.epochs), seed, start, watch)
-        else:
-            trained = full_rounds(solver, problem, data, block, min(rounds, solver.max_iter), seed, start, watch)
+    go = stochastic_rounds if course.method.goes_on else full_rounds
+    trained = go(course, block, min(rounds, course.iterations))
     if not block.values:
         return trained
     certificate = trained.certificate
     return replace(trained, certificate=replace(certificate, checks=(*certificate.checks, block.check())))
 
 
-def stochastic_rounds(
-    solver: Stochastic,
-    problem: Problem,
-    data: Data,
-    block: CodeBlock,
-    rounds: int,
-    seed: int,
-    start: Weights | None,
-    watch: Callable[[Any], bool],
-) -> Trained:
+def stochastic_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
     """One run of the mini-batch solver, stopped for the codes at even distances."""
-    asked, solver = False, replace(solver, refit=False)
+    data, solver, asked = course.data, replace(course.solver, refit=False), False
 
     def go(state: Any, until: int) -> Training:
         def stop(epoch: Any) -> bool:
             nonlocal asked
-            asked = bool(watch(epoch))
+            asked = bool(course.watch and course.watch(epoch))
             return asked or until <= epoch.number < solver.epochs
 
-        targets = block.B.to(data.X)
+        start = course.start[0] if course.start and not state else None
         options: dict[str, Any] = {"dtype": data.X.dtype, "device": data.X.device, "weight": data.weight}
-        begin = None if state else start
-        return solver.run(problem, data.X, targets, start=begin, resume=state, seed=seed, watch=stop, **options)
+        options |= {"start": start, "resume": state, "seed": course.seed, "watch": stop}
+        training: Training = solver.run(course.problem, data.X, block.B.to(data.X), **options)
+        return training
 
     state = None
     for number in range(1, rounds + 1):
@@ -142,46 +115,34 @@ def stochastic_rounds(
         ended = asked or len(training.epochs) < until or training.status is Status.NONFINITE
         found = None
         try:
-            found = outputs(solver, problem, data, block, training)
+            found = outputs(solver, course, block, training)
             if number == rounds or ended:
                 break
             block.update(found[1])
         except KeyboardInterrupt:
             break
-    blocks, P = found or outputs(solver, problem, data, block, training)
-    return replace(from_training(replace(training, blocks=blocks)), outputs=P)
+    blocks, P = found or outputs(solver, course, block, training)
+    return replace(Trained.from_training(replace(training, blocks=blocks)), outputs=P)
 
 
-def outputs(
-    solver: Stochastic, problem: Problem, data: Data, block: CodeBlock, training: Training
-) -> tuple[Blocks, Tensor]:
+def outputs(solver: Stochastic, course: Course, block: CodeBlock, training: Training) -> tuple[Blocks, Tensor]:
     """V fitted to the codes on the features of all rows, and what the network then makes of them: one forward pass."""
     W, V = training.blocks.W, training.blocks.V
-    A = problem.network.features(data.X, W)
+    A = course.problem.network.features(course.data.X, W)
     if training.status is not Status.NONFINITE:
-        V = solver.refit_V(problem, V, [Batch(A, block.B.to(A), data.weight)])
+        V = solver.refit_V(course.problem, V, [Batch(A, block.B.to(A), course.data.weight)])
     return Blocks({}, V, W), A @ V.T
 
 
-def full_rounds(
-    solver: BlockDescent,
-    problem: Problem,
-    data: Data,
-    block: CodeBlock,
-    rounds: int,
-    seed: int,
-    start: Weights | None,
-    watch: Callable[[Any], bool],
-) -> Trained:
+def full_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
     """Runs of the full-batch solver, each from the last one's blocks; the codes see its lifted features U[N]."""
-    blocks: Blocks | None = None
-    history: History | None = None
+    problem, data, solver, history = course.problem, course.data, course.solver, None
 
     def joined(now: History) -> History:
         return history.followed_by(now) if history else now
 
-    if start:
-        W = {edge: matrix.to(data.X) for edge, matrix in start.items()}
+    blocks: Blocks | None = None
+    if W := course.start_weights():
         V = data.X.new_zeros(block.B.shape[1], problem.network.widths[-1])
         blocks = Blocks(problem.network.forward(data.X, W), V, W)
     ends: list[tuple[float, float]] = []
@@ -192,17 +153,18 @@ def full_rounds(
             data.X,
             block.B.to(data.X),
             weight=data.weight,
-            seed=seed,
+            seed=course.seed,
             start=blocks,
-            watch=lambda now: watch(joined(now)),
+            watch=lambda now: course.watch and course.watch(joined(now)),
         )
         blocks = result.blocks
-        ends.append((result.history.objective[0] + block.supervised, result.history.objective[-1] + block.supervised))
+        hidden = block.terms(block.B)[1]
+        ends.append((result.history.objective[0] + hidden, result.history.objective[-1] + hidden))
         if number == rounds or result.status in (Status.NONFINITE, Status.INTERRUPTED):
             break
         history = joined(result.history)
         block.update(blocks.U[problem.network.depth] @ blocks.V.T)
-    trained, history = from_result(result), joined(result.history)
+    trained, history = Trained.from_result(result), joined(result.history)
     certificate = replace(trained.certificate, checks=(*trained.certificate.checks, joint(ends)))
     P = problem.network.features(data.X, trained.W) @ trained.V.T
     iterations = max(1, history.iterations)
