@@ -26,7 +26,8 @@ from torch import Tensor, from_numpy
 from tikhonet import Blocks, Fenchel, Network, Problem, Stochastic
 from tikhonet.hashing import evaluate, pack
 from tikhonet.hashing.codewords import codewords
-from tikhonet.paper.baselines import ADMM, Backprop
+from tikhonet.paper.baselines.admm import ADMM
+from tikhonet.paper.baselines.backprop import Backprop
 
 HE = {"initial": "gaussian", "initial_scale": 2**0.5}
 LOOKS_LINEAR = {"initial": "looks-linear", "initial_scale": 1.0}

@@ -28,7 +28,7 @@ from matplotlib.ticker import FixedLocator, NullFormatter
 
 from tikhonet import Fenchel, Network, Problem, Stochastic
 from tikhonet.model.svm import fit_linear_svm
-from tikhonet.paper.baselines import SOLVERS, Backprop
+from tikhonet.paper.baselines.backprop import SOLVERS, Backprop
 
 PROBLEM = Problem(Network.paper(), lift=Fenchel())
 DROPOUT = {"drop_inputs": 0.2, "drop_features": 0.2}

@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     )
     from tikhonet.trainer.run import Stochastic as Stochastic
     from tikhonet.trainer.sparsity.budget import Budget as Budget
-    from tikhonet.trainer.sparsity.compact import compact as compact
-    from tikhonet.trainer.sparsity.measure import Sparsity as Sparsity
+    from tikhonet.trainer.sparsity.zeros import Sparsity as Sparsity, compact as compact
     from tikhonet.trainer.training import Training as Training
 
 __version__ = "0.1.0"
@@ -81,8 +80,7 @@ _NAMES = {
     "problem.sets": "Box ConvexSet Everything FrobeniusBall NonNegative RowL1Ball RowL2Ball",
     "trainer.run": "Stochastic",
     "trainer.sparsity.budget": "Budget",
-    "trainer.sparsity.compact": "compact",
-    "trainer.sparsity.measure": "Sparsity",
+    "trainer.sparsity.zeros": "Sparsity compact",
     "trainer.training": "Training",
 }
 _MODULE_OF = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}

@@ -1,12 +1,10 @@
 """Every command explains itself, and its example works as it is printed."""
 
 import shlex
-import sys
 from importlib import import_module
 
 import pytest
 
-from tikhonet import cli
 from tikhonet.cli.app import find_commands
 
 ORDER = ["data", "fit", "predict", "evaluate", "certify", "export", "size", "hash", "search", "bench", "info"]
@@ -48,32 +46,3 @@ def test_the_version_is_printed(run):
     import tikhonet
 
     assert run("--version").out == f"tikhonet {tikhonet.__version__}\n"
-
-
-COMMAND = '''
-"""`tikhonet greet`: a command that is one file."""
-
-import typer
-
-EXAMPLE = "tikhonet greet you"
-
-
-def greet(name: str) -> None:
-    """Greet somebody."""
-    if name == "nobody":
-        raise typer.BadParameter("must be somebody", param_hint="NAME")
-    print(f"hello {name}")
-'''
-
-
-def test_a_file_is_a_command(run, mistake, tmp_path, monkeypatch):
-    """One that lies elsewhere serves as well, if its folder is one of those that the package looks in."""
-    (tmp_path / "more").mkdir()
-    (tmp_path / "more" / "greet.py").write_text(COMMAND)
-    monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path / "more")])
-    monkeypatch.delitem(sys.modules, "tikhonet.cli.greet", raising=False)
-    assert "\n  greet      Greet somebody." in run("--help").out
-    assert "tikhonet greet you" in run("greet", "--help").out.splitlines()[-1]
-    assert run("greet", "you").out == "hello you\n"
-    assert "must be somebody" in mistake("greet", "nobody")
-    assert "'greet'" in mistake("gret")

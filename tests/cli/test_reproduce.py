@@ -1,6 +1,9 @@
+import shutil
+
 import pytest
 
-from tikhonet.paper.report import Report
+from tikhonet.paper.mnist_experiment import Mnist
+from tikhonet.paper.page import Report
 
 SOLVERS = "proximal-s,stochastic,adam,pixels"
 SPACED = SOLVERS.replace(",", ", ")
@@ -35,13 +38,13 @@ def test_the_page_says_how_to_redo_it(once):
 
 def test_a_finished_run_is_not_done_again(once, run, monkeypatch):
     folder = once[0]
-    before = {path: path.stat().st_mtime_ns for path in (folder / "records").iterdir()}
+    before = (folder / "records.jsonl").stat().st_mtime_ns
     monkeypatch.chdir(folder.parent)
     monkeypatch.setattr(
-        "tikhonet.paper.report.write_report", lambda output, command: Report(output / "report.html", [], [])
+        "tikhonet.paper.page.write_report", lambda output, command: Report(output / "report.html", [], [])
     )
     assert "report.html" in run(*(SPACED if word == SOLVERS else word for word in WORDS)).out
-    assert {path: path.stat().st_mtime_ns for path in (folder / "records").iterdir()} == before
+    assert (folder / "records.jsonl").stat().st_mtime_ns == before
 
 
 def test_other_settings_in_the_same_folder_are_refused(once, mistake, monkeypatch):
@@ -53,10 +56,10 @@ def test_other_settings_in_the_same_folder_are_refused(once, mistake, monkeypatc
 @pytest.mark.parametrize("experiment", ["sparse", "hashing"])
 def test_another_experiment_in_the_same_folder_is_refused_before_it_begins(once, mistake, monkeypatch, experiment):
     monkeypatch.chdir(once[0].parent)
-    before = sorted((once[0] / "records").iterdir())
+    before = (once[0] / "records.jsonl").read_bytes()
     line = mistake("reproduce", experiment, "--quick", "--trials", 0, "--output", "out", code=1)
     assert f"out holds trials of mnist, and {experiment} is asked for; choose another folder (--output)" in line
-    assert sorted((once[0] / "records").iterdir()) == before
+    assert (once[0] / "records.jsonl").read_bytes() == before
 
 
 def test_one_pass_of_one_solver_has_a_page(run, tmp_path):
@@ -65,14 +68,27 @@ def test_one_pass_of_one_solver_has_a_page(run, tmp_path):
 
 
 def test_ctrl_c_keeps_finished_trials(run, tmp_path, monkeypatch):
-    def interrupted(images, size, folder, **_):
-        (folder / "records").mkdir(parents=True)
-        (folder / "records" / "pixels-0.json").write_text("{}")
-        raise KeyboardInterrupt
+    trial = Mnist.trial
 
-    monkeypatch.setattr("tikhonet.paper.experiments.mnist.run", interrupted)
-    line = run(*WORDS, code=130).err
-    assert "1 finished trials are kept in out/records" in line
+    def interrupted(self, method, *rest):
+        if method.name == "adam":
+            raise KeyboardInterrupt
+        return trial(self, method, *rest)
+
+    monkeypatch.setattr(Mnist, "trial", interrupted)
+    line = run(*("pixels,adam" if word == SOLVERS else word for word in WORDS), code=130).err
+    assert "0 finished trials are kept in out" in line
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_page_is_made_from_records_alone(once, run, tmp_path):
+    (tmp_path / "out").mkdir()
+    shutil.copy(once[0] / "records.jsonl", tmp_path / "out")
+    document = run("reproduce", "mnist", "--output", "out", "--page-only", "--json").document
+    assert document["results"] == once[1].document["results"]
+    assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
 
 
 def test_the_sparse_experiment_has_its_own_page(run, tmp_path, monkeypatch):

@@ -230,3 +230,15 @@ def test_a_loss_and_a_set_of_ones_own_are_known_by_their_names(tmp_path):
     loaded = BCDRegressor.load(tmp_path / "model")
     assert (loaded.loss, loaded.constraint, loaded.radius) == ("fourth", "half", 0.8)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["stochastic", "proximal"])
+def test_the_solvers_sums_over_rows_go_through_reduce(solver):
+    seen = []
+    rows = canonical(X, Y[:, None].astype(float), np.ones(len(Y)))
+    for reduce in (lambda total: total, lambda total: seen.append(total.shape) or total):
+        found = fit(BCDRegressor(solver=solver, max_iter=3, **QUICK), rows, Numbers(Squared()), reduce=reduce)
+    plain = fit(BCDRegressor(solver=solver, max_iter=3, **QUICK), rows, Numbers(Squared()))
+    assert len(seen) > 10
+    np.testing.assert_array_equal(found.model.scores(X), plain.model.scores(X))

@@ -104,14 +104,14 @@ def test_ctrl_c_leaves_the_last_finished_epoch_usable(solver):
 
 def test_ctrl_c_within_an_epoch_goes_back_to_the_one_before(monkeypatch):
     X, y = blobs()
-    from tikhonet.trainer import step as steps
+    from tikhonet.trainer.step import Stepper
 
-    def stopped(self, batch, step=steps.Steps.step):
-        if len(self.state.epochs) == 6:
+    def stopped(self, state, batch, step=Stepper.__call__):
+        if len(state.epochs) == 6:
             raise KeyboardInterrupt
-        return step(self, batch)
+        return step(self, state, batch)
 
-    monkeypatch.setattr(steps.Steps, "step", stopped)
+    monkeypatch.setattr(Stepper, "__call__", stopped)
     with pytest.warns(ConvergenceWarning, match="INTERRUPTED"):
         model = BCDClassifier(**QUICK).fit(X, y)
     assert model.n_iter_ == 6

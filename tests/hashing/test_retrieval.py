@@ -8,10 +8,20 @@ from scipy import sparse
 from sklearn.metrics import average_precision_score
 
 from tests.hashing import slow
-from tikhonet.hashing import codes as codes_module
-from tikhonet.hashing import evaluate, hamming, pack
-from tikhonet.hashing import relevance as relevance_module
-from tikhonet.hashing import retrieval as retrieval_module
+from tikhonet.hashing import (
+    codes as codes_module,
+)
+from tikhonet.hashing import (
+    evaluate,
+    hamming,
+    pack,
+)
+from tikhonet.hashing import (
+    relevance as relevance_module,
+)
+from tikhonet.hashing import (
+    retrieval as retrieval_module,
+)
 from tikhonet.hashing.relevance import share_a_label
 
 

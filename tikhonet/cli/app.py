@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import traceback
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -14,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from tikhonet import __version__
-from tikhonet.cli.mistakes import DEBUG, Failure, explain, one_line_warnings, print_traceback, tell
+from tikhonet.cli.mistakes import DEBUG, Failure, explain, one_line_warnings, tell
 
 PACKAGE = __name__.rpartition(".")[0]
 
@@ -72,7 +73,7 @@ class Commands(TyperGroup):
                 code = super().main(*args, **options | {"standalone_mode": False})
         except Exception as error:
             if os.environ.get(DEBUG):
-                print_traceback(error)
+                traceback.print_exception(error)
             failure = explain(error)
             tell(failure)
             code = failure.exit_code

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import torch
@@ -125,18 +124,6 @@ def check_stationary(saved: SavedModel, source: Source, tolerance: float | None)
     return Check("stationary", claim, None if tolerance is None else share <= tolerance, figure + asked)
 
 
-@dataclass(frozen=True)
-class WatchedSamples(Samples):
-    """Samples that tell how many rows were passed over."""
-
-    watch: Callable[[int], None] = print
-
-    def chunks(self) -> Iterator[slice]:
-        for rows in super().chunks():
-            yield rows
-            self.watch(rows.stop - rows.start)
-
-
 def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[Stationarity, Stationarity]:
     """The projected gradient of Eq. 4 at the saved network, and at a random one, in float64.
 
@@ -149,12 +136,11 @@ def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> t
     scaled = torch.from_numpy(model.scaling(X.astype(float), estimator.dtype))
     targets = encoded(estimator, y).to(scaled)
     seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
-    with bar("measuring stationarity", 2 * len(X)) as shown:
-        samples, watched = Samples(scaled, targets), WatchedSamples(scaled, targets, watch=shown.advance)
-        shown.update(0)  # making them was a pass too, to check the values
+    with bar("measuring stationarity"):
+        samples = Samples(scaled, targets)
         W = {edge: matrix.to(scaled) for edge, matrix in model.W.items()}
-        here = problem.stationarity(Blocks(model.network.forward(scaled, W), model.V.to(scaled), W), watched)
-        start = problem.stationarity(initial_blocks(problem, samples, seed, "forward"), watched)
+        here = problem.stationarity(Blocks(model.network.forward(scaled, W), model.V.to(scaled), W), samples)
+        start = problem.stationarity(initial_blocks(problem, samples, seed, "forward"), samples)
     return here, start
 
 

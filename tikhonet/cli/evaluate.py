@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 
 from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Model, Source, Split, open_model
 from tikhonet.cli.mistakes import Failure
@@ -49,8 +49,9 @@ def evaluate(
             "name another --label"
         )
     predicted = by_chunks(saved.estimator.predict, X, "predicting")
-    measures, matrix = class_measures(y, predicted), confusion(y, predicted, classes)
-    unknown = int(np.sum(~np.isin(y, classes)))
+    known = np.isin(y, classes)
+    measures, matrix = class_measures(y, predicted), confusion_matrix(y[known], predicted[known], labels=classes)
+    unknown = int(np.sum(~known))
     document |= {**measures, "unknown_labels": unknown, "classes": classes, "confusion": matrix}
     notes = {"unknown_labels": f"{unknown} rows, counted as wrong"} if unknown else {}
     names = [str(label) for label in classes]
@@ -59,11 +60,3 @@ def evaluate(
     ]
     drawn = [table(("label", *names), counts, title="confusion (columns: predictions)")][: len(classes) <= SHOWN]
     show(document, as_json, facts(data=title, result=headline(measures), **notes), *drawn)
-
-
-def confusion(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Rows by label, columns by prediction."""
-    known = np.isin(y, classes)
-    matrix = np.zeros((len(classes), len(classes)), np.int64)
-    np.add.at(matrix, (np.searchsorted(classes, y[known]), np.searchsorted(classes, predicted[known])), 1)
-    return matrix

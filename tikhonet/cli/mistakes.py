@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 
@@ -59,10 +59,10 @@ def is_ours(error: Exception) -> bool:
     )
 
 
-def tell(error: typer.TyperException, file: TextIO | None = None) -> None:
+def tell(error: typer.TyperException) -> None:
     context: Any = getattr(error, "ctx", None)
     hint = f" (see {context.command_path} --help)" if context else ""
-    print(f"tikhonet: {one_line(error.format_message())}{hint}", file=file or sys.stderr)
+    print(f"tikhonet: {one_line(error.format_message())}{hint}", file=sys.stderr)
 
 
 def one_line(text: str) -> str:
@@ -77,10 +77,6 @@ def one_line_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
-
-
-def print_traceback(error: Exception) -> None:
-    traceback.print_exception(error, file=sys.stderr)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

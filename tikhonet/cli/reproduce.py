@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from tikhonet.cli.inputs import DataHome, Json, load_set, numbers
 from tikhonet.cli.mistakes import Failure, check_name
 from tikhonet.cli.outputs import facts, show, table
 from tikhonet.cli.progress import bar
-from tikhonet.data.dataset import SPLITS, Dataset
-from tikhonet.paper.experiments.databases import SETTINGS, read_database
-from tikhonet.paper.experiments.records import HashingRecord, Trial
 
 EXAMPLE = "tikhonet reproduce mnist --quick --output mnist-quick"
-
-EXPERIMENTS = {name: f"tikhonet.paper.experiments.{name}" for name in ("mnist", "sparse", "hashing")}
-"""By name, the module with its sizes QUICK and FULL, its `methods` and its `run`; imported when it is asked for."""
-IMAGES = ("digits", "mnist", "fashion-mnist")
-SETS = {"mnist": IMAGES, "sparse": IMAGES, "hashing": tuple(SETTINGS)}
-"""What each experiment can be run on."""
-HEADINGS = {"error_percent": "test error %", "mean_average_precision": "mAP"}
 
 
 def reproduce(
@@ -47,7 +36,7 @@ def reproduce(
     data: Annotated[
         str | None,
         typer.Option(
-            help=f"The images: {', '.join(IMAGES)}; for hashing {', '.join(SETTINGS)}.",
+            help="The images, such as digits, mnist or fashion-mnist.",
             metavar="NAME",
             show_default="digits, with --full mnist",
         ),
@@ -60,6 +49,9 @@ def reproduce(
     epochs: Annotated[
         int | None, typer.Option(help="Passes of every solver; the paper's are 100.", min=1, metavar="N")
     ] = None,
+    page_only: Annotated[
+        bool, typer.Option("--page-only", help="Run nothing: make the page from the records in the folder.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Redo an experiment of the paper.
@@ -67,52 +59,56 @@ def reproduce(
     Writes a page with its figures and tables. Every finished trial is kept; the same command goes on where it
     was stopped.
     """
-    from tikhonet.network.graph import Network
-    from tikhonet.paper import experiments
-    from tikhonet.paper.report import write_report
+    from tikhonet.paper.experiment import experiment_names, find_experiment, load_records
+    from tikhonet.paper.old_records import convert_folder
+    from tikhonet.paper.page import write_report
+    from tikhonet.paper.runner import Progress, count_finished, run
 
-    check_name(experiment, EXPERIMENTS, "EXPERIMENT")
-    chosen_experiment = import_module(EXPERIMENTS[experiment])
-    size = chosen_experiment.FULL if full else chosen_experiment.QUICK
-    name = (data or ("mnist" if full else "digits")).lower().replace("_", "-")
-    check_name(name, SETS[experiment], "--data")
+    check_name(experiment, experiment_names(), "EXPERIMENT")
+    chosen = find_experiment(experiment)
+    size = chosen.sizes[1 if full else 0]
     folder = output or Path(f"{experiment}-{size.name}")
     check_folder(folder)
+    names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     seeds = parse_seeds(trials)
-    chosen = None if solvers is None else [name.strip() for name in solvers.split(",")]
-    known = chosen_experiment.methods(size, Network.paper(4))
-    if experiment == "hashing":
-        known |= {method.way: method for method in known.values()}
-    for solver in chosen or ():
-        check_name(solver, known, "--solvers")
-    check_distinct(chosen or (), "--solvers")
-    images = read_database(name, reader(data_home)) if experiment == "hashing" else read_images(name, data_home)
+    line = None
     with bar(f"reproducing {experiment}", 1.0, forecast=True) as shown:
+        if page_only:
+            convert_folder(folder)
+            records = load_records(folder)
+        else:
+            name = (data or ("mnist" if full else "digits")).lower().replace("_", "-")
+            check_name(name, chosen.data_sets, "--data")
+            images = chosen.read(name, lambda name, split: load_set(name, split, data_home))
+            methods = chosen.methods(size, images)
+            for solver in names or ():
+                check_name(solver, [part for method in methods for part in (method.group, method.name)], "--solvers")
+            check_distinct(names or (), "--solvers")
 
-        def watch(report: experiments.Progress) -> None:
-            text = f"{report.title}, trial {report.trial} ({report.finished} of {report.trials} done)"
-            shown.update(report.share, text, report.seconds_left)
+            def watch(report: Progress) -> None:
+                text = f"{report.title}, trial {report.trial} ({report.finished} of {report.trials} done)"
+                shown.update(report.share, text, report.seconds_left)
 
-        options: dict[str, Any] = {"solvers": chosen, "trials": seeds, "epochs": epochs, "progress": watch}
-        try:
-            records = chosen_experiment.run(images, size, folder, **options)
-        except KeyboardInterrupt:
-            finished = len(list((folder / "records").glob("*.json")))
-            raise Failure(
-                f"interrupted; {finished} finished trials are kept in {folder / 'records'}, "
-                "and the same command goes on from there",
-                exit_code=130,
-            ) from None
+            options: dict[str, Any] = {"solvers": names, "trials": seeds, "epochs": epochs, "progress": watch}
+            try:
+                records = run(chosen, images, size, folder, **options)
+            except KeyboardInterrupt:
+                raise Failure(
+                    f"interrupted; {count_finished(folder)} finished trials are kept in {folder}, "
+                    "and the same command goes on from there",
+                    exit_code=130,
+                ) from None
+            line = command(experiment, size.name, folder, data, solvers, trials, epochs)
         shown.pulse("writing the page")
-        report = write_report(folder, command=command(experiment, size.name, folder, data, solvers, trials, epochs))
-    results, kind = summary(records), type(records[0])
+        report = write_report(folder, command=line)
+    results = summary(records, chosen.score.key)
     rows: list[tuple[object, ...]] = [
-        (row["title"], figure(row[kind.SCORE], kind), f"{row['seconds']:.2f}") for row in results.values()
+        (row["title"], chosen.score.form(row[chosen.score.key]), f"{row['seconds']:.2f}") for row in results.values()
     ]
     document = {
         "experiment": experiment,
-        "size": size.name,
-        "data": name,
+        "size": records[0].size,
+        "data": records[0].data.get("name"),
         "page": report.page,
         "records": len(records),
         "figures": report.figures,
@@ -120,7 +116,7 @@ def reproduce(
         "results": results,
     }
     human = facts(page=report.page.resolve(), figures=report.page.parent / "figures", trials=len(records))
-    show(document, as_json, table(("solver", HEADINGS[kind.SCORE], "training seconds"), rows), human)
+    show(document, as_json, table(("solver", chosen.score.heading, "training seconds"), rows), human)
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -133,7 +129,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def check_distinct(given: Sequence[object], option: str) -> None:
-    """What is given twice would be done once and counted twice."""
+    """A name or seed that is given twice would be done once and counted twice."""
     for place, value in enumerate(given):
         if value in given[:place]:
             raise typer.BadParameter(f"must be different ones, got {value} twice; leave one out", param_hint=option)
@@ -146,21 +142,8 @@ def check_folder(folder: Path) -> None:
         raise typer.BadParameter(f"the folder {folder.parent} does not exist; make it first", param_hint="--output")
 
 
-def reader(data_home: Path | None) -> Callable[[str, str], Dataset]:
-    return lambda name, split: load_set(name, split, data_home)
-
-
-def read_images(name: str, data_home: Path | None) -> Any:
-    from tikhonet.paper import experiments
-
-    if name == "digits":
-        return experiments.digits()
-    train, test = (load_set(name, split, data_home) for split in SPLITS)
-    return experiments.Images(train.X, train.y, test.X, test.y, name, train.shape, train.classes)
-
-
 def command(experiment: str, size: str, folder: Path, data: str | None, *rest: Any) -> str:
-    """What the page says redoes it."""
+    """The line that the page says redoes it."""
     parts = ["tikhonet", "reproduce", experiment, f"--{size}", "--output", folder.name]
     solvers, trials, epochs = rest
     given = {
@@ -173,18 +156,13 @@ def command(experiment: str, size: str, folder: Path, data: str | None, *rest: A
     return shlex.join(parts)
 
 
-def summary(records: Sequence[Trial]) -> dict[str, dict[str, Any]]:
+def summary(records: Sequence[Any], key: str) -> dict[str, dict[str, Any]]:
     """Means over the trials of each solver; none where a trial diverged."""
     found: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(record.method for record in records):
         own = [record for record in records if record.method == name]
         scores = [record.score for record in own if record.score is not None]
-        mean = float(np.mean(scores)) if len(scores) == len(own) else None
-        seconds = float(np.mean([record.seconds for record in own]))
-        bits = f", {own[0].bits} bits" if isinstance(own[0], HashingRecord) else ""
-        found[name] = {"title": own[0].title + bits, own[0].SCORE: mean, "seconds": seconds, "trials": len(own)}
+        mean = fmean(scores) if len(scores) == len(own) else None
+        seconds = fmean(record.seconds for record in own)
+        found[name] = {"title": own[0].label, key: mean, "seconds": seconds, "trials": len(own)}
     return found
-
-
-def figure(value: float | None, kind: type[Trial]) -> str:
-    return "diverged" if value is None else f"{value:.4f}" if kind is HashingRecord else f"{value:.2f}"

@@ -72,10 +72,12 @@ def search(
         asked = read_codes(queries)
     check_lengths(database, held, asked)
     with bar("searching"):
-        arrays = (
-            within(held, asked, radius) if radius is not None else nearest(held, asked, k or min(NEAREST, len(held)))
-        )
-    arrays |= texts(arrays["ids"], names, asked)
+        arrays = find(held, asked, k, radius)
+    if names:
+        known = [names.get(number, "") for number in arrays["ids"].ravel().tolist()]
+        arrays["names"] = np.array(known, np.str_).reshape(arrays["ids"].shape)
+    if asked.names is not None:
+        arrays["queries"] = asked.names
     table = as_table(arrays)
     document: dict[str, Any] = {
         "database": database,
@@ -88,7 +90,7 @@ def search(
         "output": output,
     } | ({"query_names": asked.names} if asked.names is not None else {})
     if output is None:
-        show(document | as_lists(arrays), as_json, csv_text(table).rstrip("\n"))
+        show(document | as_lists(table, len(asked.codes)), as_json, csv_text(table).rstrip("\n"))
         return
     save_arrays(output, arrays if output.suffix.lower() == ".npz" else table)
     human = facts(
@@ -189,26 +191,13 @@ def check_lengths(database: Path, held: HammingIndex, asked: CodeFile) -> None:
     check_codes(asked.codes, held.n_bits, str(asked.path))
 
 
-def nearest(held: HammingIndex, asked: CodeFile, k: int) -> Arrays:
-    distances, ids = held.search(asked.codes, k)
-    return {"ids": ids, "distances": distances}
-
-
-def within(held: HammingIndex, asked: CodeFile, radius: int) -> Arrays:
+def find(held: HammingIndex, asked: CodeFile, k: int | None, radius: int | None) -> Arrays:
+    """`ids` and `distances`, queries x k; with a radius those of query q are at limits[q] : limits[q + 1]."""
+    if radius is None:
+        distances, ids = held.search(asked.codes, k or min(NEAREST, len(held)))
+        return {"ids": ids, "distances": distances}
     limits, distances, ids = held.within(asked.codes, radius)
     return {"limits": limits, "ids": ids, "distances": distances}
-
-
-def texts(ids: NDArray[Any], names: Names, asked: CodeFile) -> Arrays:
-    """`names` of the neighbours and `queries` of the queries, where they have some."""
-    found: Arrays = {}
-    if names:
-        found["names"] = np.array([names.get(number, "") for number in ids.ravel().tolist()], np.str_).reshape(
-            ids.shape
-        )
-    if asked.names is not None:
-        found["queries"] = asked.names
-    return found
 
 
 def as_table(arrays: Arrays) -> Arrays:
@@ -227,10 +216,8 @@ def as_table(arrays: Arrays) -> Arrays:
     return table
 
 
-def as_lists(arrays: Arrays) -> dict[str, list[NDArray[Any]]]:
+def as_lists(table: Arrays, queries: int) -> dict[str, list[NDArray[Any]]]:
     """`ids`, `distances` and `names` with one list a query."""
-    known = [name for name in ("ids", "distances", "names") if name in arrays]
-    if "limits" in arrays:
-        return {name: np.split(arrays[name], arrays["limits"][1:-1]) for name in known}
-    there = arrays["ids"] >= 0
-    return {name: [row[kept] for row, kept in zip(arrays[name], there, strict=True)] for name in known}
+    ends = np.cumsum(np.bincount(table["query"], minlength=queries))[:-1]
+    columns = {"id": "ids", "distance": "distances", "name": "names"}
+    return {plural: np.split(table[name], ends) for name, plural in columns.items() if name in table}

@@ -172,14 +172,15 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         return -energies(problem, model.W, model.V, model.scaling(rows), len(self.classes_))
 
     def exported_model(self) -> Model:
-        model = super().exported_model()
         if self.decision != "forward":
             raise ArgumentError(
                 "decision",
                 f'decision must be "forward" for a model to be exported, got {self.decision!r}; '
                 'use set_params(decision="forward")',
             )
-        return model
+        if not self.model_.classes:
+            raise ArgumentError("y", f"classes must be numbers or strings to be exported, got {self.classes_.dtype}")
+        return self.model_
 
     def _check_savable(self) -> None:
         """Energies need the loss, the lift and gamma, and a model file keeps no objects."""

@@ -24,7 +24,6 @@ from tikhonet.model.export import CModel, CSRModel, to_c, to_csr, to_onnx, to_to
 from tikhonet.model.model import Model
 from tikhonet.model.predictor import Predictor
 from tikhonet.network.graph import Network, Pair
-from tikhonet.trainer.sparsity.budget import counted
 from tikhonet.trainer.training import Epoch
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         `asked` and `over`: the budget; `zeros`: the share of zeros; `nonzeros` and `weights`: numbers by the name of
         the matrix, 'W[n,m]'.
         """
-        matrices = {f"W[{n},{m}]": self.model_.W[n, m] for n, m in counted(self.network_)}
+        matrices = {f"W[{n},{m}]": self.model_.W[n, m] for n, m in self.network_.penalised}
         nonzeros = {name: int(matrix.count_nonzero()) for name, matrix in matrices.items()}
         weights = {name: matrix.numel() for name, matrix in matrices.items()}
         zeros = 1 - sum(nonzeros.values()) / sum(weights.values())

@@ -8,44 +8,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from torch import Tensor
 
 from tikhonet.estimators.checks import Columns, check_weights
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.parameters import NameIn, Parameters, documented
-from tikhonet.estimators.rows import Floats, Rows, canonical, dense
+from tikhonet.estimators.rows import canonical, dense
 from tikhonet.estimators.targets import Classes, Numbers, Target, takes_numbers
-from tikhonet.model.heads import HeadKind, TrainedHead
 from tikhonet.model.model import Model
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
-
-
-@dataclass(frozen=True, eq=False)
-class Headless(Target):
-    """A target that trains the network as another does, and puts no head on its features."""
-
-    inner: Target
-
-    @property
-    def loss(self) -> Loss:  # type: ignore[override]
-        return self.inner.loss
-
-    def started(self, rows: Rows, seed: int, last: Target | None) -> Self:
-        return replace(self, inner=self.inner.started(rows, seed, None))
-
-    def in_numbers(self, y: Any, name: str = "y") -> Floats:
-        return self.inner.in_numbers(y, name)
-
-    def encode(self, Y: Floats) -> Tensor:
-        return self.inner.encode(Y)
-
-    def head(self, V: Floats) -> HeadKind:
-        return TrainedHead(V)
-
-    def labelled(self, model: Model) -> Model:
-        return replace(model, head=None)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -76,14 +48,18 @@ class BCDFeatures(BCDEstimator):
         X, y = columns.check(X, y, multi_output=True)
         weight = check_weights(sample_weight, X)
         if takes_numbers(np.asarray(y), self.target):
-            target: Target = Numbers(self._loss())
+            target: Target = Numbers(self._loss(), "trained")
         elif np.ndim(y) > 1 and np.shape(y)[1] > 1:
             raise ArgumentError("y", f'y must be one column of classes, got shape {np.shape(y)}; use target="numbers"')
         else:
             y = np.ravel(y)
-            target = Classes(np.unique(y), self._loss())
-        rows = canonical(dense(X), target.in_numbers(y), weight)
-        return self._keep(fit(self, rows, Headless(target), last=self._last), columns)
+            target = Classes(np.unique(y), self._loss(), "trained")
+        fitted = fit(self, canonical(dense(X), target.in_numbers(y), weight), target, last=self._last)
+        bare = replace(fitted.model, head=None, classes=(), sharpness=1.0)
+        return self._keep(replace(fitted, model=bare), columns)
+
+    def exported_model(self) -> Model:
+        return replace(self.model_, head=None)  # files of version 0.1 have the identity for a head
 
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Target:
-        return Headless(Numbers(self._loss()))
+        return Numbers(self._loss(), "trained")

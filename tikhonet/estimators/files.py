@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -15,8 +16,9 @@ from tikhonet.estimators.parameters import build_problem
 from tikhonet.model import storage
 from tikhonet.model.model_file import model_from_tensors, model_tensors, network_from_header, network_header
 from tikhonet.model.storage import ModelFormatError
+from tikhonet.network.activation import Activation
 from tikhonet.problem.sets import ConvexSet
-from tikhonet.trainer.sparsity.measure import Kind
+from tikhonet.trainer.sparsity.zeros import Kind
 
 Path = str | os.PathLike[str]
 NAMES = ("BCDClassifier", "BCDRegressor", "BCDFeatures", "BCDHasher")
@@ -59,15 +61,15 @@ def load_estimator(cls: type, path: Path) -> Any:
         estimator = cls(**{name: from_plain(value) for name, value in dict(header["parameters"]).items()})
         if header["own_network"]:
             estimator.network = network
-        elif "activation" not in header["parameters"]:
-            estimator.activation = network.activation
+        elif network.activation != Activation.named(estimator.activation):
+            estimator.activation = network.activation  # an object, which was left out
         estimator._validate_params()
         target = estimator._target_from_file(dict(header["fitted"]), model)
         zeros = header.get("sparsity")
         if not zeros:
             zeros = cause_of_zeros(estimator, build_problem(estimator, network, target.loss, 1.0), model)
-        ended = int(header["n_iter"]), Status[header["status"]]
-        estimator._fitted = Fitted(target.labelled(model), target, read_cause(zeros), *ended)
+        model = replace(model, **target.in_model())
+        estimator._fitted = Fitted(model, target, read_cause(zeros), int(header["n_iter"]), Status[header["status"]])
         estimator.n_features_in_ = network.widths[0]
         if names := [str(name) for name in header["feature_names"]]:
             estimator.feature_names_in_ = np.array(names, dtype=object)

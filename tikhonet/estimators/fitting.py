@@ -18,15 +18,16 @@ from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import users_level, watching
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
-from tikhonet.estimators.solvers import Course, Data, Trained, threads
+from tikhonet.estimators.solvers import Course, Trained, threads
 from tikhonet.estimators.targets import Target
 from tikhonet.model.heads import Head, HeadData
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.graph import Network
 from tikhonet.problem.objective import Problem
+from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
-from tikhonet.trainer.sparsity.measure import measure_sparsity
+from tikhonet.trainer.sparsity.zeros import measure_sparsity
 from tikhonet.trainer.training import Epoch, best_epoch
 
 HOLD_OUT_FROM = 100
@@ -69,6 +70,7 @@ class Plan:
     target: Target
     scaling: Scaling
     seed: int
+    reduce: Reduce = keep
 
     @property
     def network(self) -> Network:
@@ -83,16 +85,19 @@ class Plan:
         X, targets, weight = self.tensors(rows)
         return (X, targets, weight) if np.ptp(rows.weight) > 0 else (X, targets)
 
+    def course(self, rows: Rows, held_out: Rows | None = None, epochs: int | None = None, **start: Any) -> Course:
+        """A run of the solver on these rows."""
+        method = self.parameters._method()
+        solver = method.build(self.parameters, len(rows), self.network)
+        solver = replace(solver, epochs=epochs) if epochs else solver
+        judge = self.validation(held_out) if held_out else None
+        return Course(method, solver, self.problem, *self.tensors(rows), judge, self.seed, reduce=self.reduce, **start)
+
     def train(self, rows: Rows, held_out: Rows | None = None, *, epochs: int | None = None, **start: Any) -> Trained:
-        """Run the solver on these rows, with bar and callbacks; say so where it stopped short."""
-        data = Data(*self.tensors(rows), held_out=self.validation(held_out) if held_out else None)
-        parameters, method = self.parameters, self.parameters._method()
-        solver = method.build(parameters, len(rows), self.network)
-        total = method.iterations(solver)
-        if epochs:
-            solver = replace(solver, epochs=epochs)
-        with watching(parameters.callbacks, parameters.verbose, total) as watch, threads(parameters.n_jobs):
-            trained = self.target.train(Course(method, solver, self.problem, data, self.seed, watch=watch, **start))
+        """Train on these rows, with bar and callbacks; say so where the run stopped short."""
+        parameters, course = self.parameters, self.course(rows, held_out, epochs, **start)
+        with watching(parameters.callbacks, parameters.verbose, course.iterations) as watch, threads(parameters.n_jobs):
+            trained = self.target.train(replace(course, watch=watch))
         if not epochs:
             warn_if_short(parameters, trained, watch.asked)
         return trained
@@ -101,11 +106,9 @@ class Plan:
         """Train on all rows, up to the epoch that was best on those held out."""
         assert isinstance(trained.history, list)
         best = best_epoch(trained.history).number
-        method = self.parameters._method()
-        solver, data = method.build(self.parameters, len(rows), self.network), Data(*self.tensors(rows))
+        course = self.course(rows, watch=lambda epoch: epoch.number >= best, **start)
         with threads(self.parameters.n_jobs):
-            stop = lambda epoch: epoch.number >= best  # noqa: E731
-            again = Course(method, solver, self.problem, data, self.seed, watch=stop, **start).run()
+            again = course.run()
         if again.iterations < best:  # interrupted
             return trained
         return replace(trained, W=again.W, V=again.V, state=again.state)
@@ -120,7 +123,7 @@ class Plan:
         """The model with a head fitted on these rows."""
         model = self.model_of(trained)
         head = self.target.head(model.linear_head.coef).fit(self.head_data(model, rows), strength)
-        return replace(model, head=self.target.in_own_units(head))
+        return replace(model, **{"head": self.target.in_own_units(head)} | self.target.in_model())
 
     def head_data(self, model: Model, rows: Rows) -> HeadData:
         return HeadData(lambda: model.scaled_features(rows.X, self.parameters.device), rows.Y, rows.weight)
@@ -152,13 +155,22 @@ class Plan:
         ended = trained.iterations, trained.status, trained.history, trained.certificate
         keeps = hasattr(self.parameters, "partial_fit")
         memory = Memory.after_fit(trained.state, rows, strength) if keeps else Memory()
-        return Fitted(self.target.labelled(model), self.target.finished(trained), zeros, *ended, memory)
+        return Fitted(model, self.target.finished(trained), zeros, *ended, memory)
 
 
 def fit(
-    parameters: Parameters, rows: Rows, target: Target, *, validation: Rows | None = None, last: Fitted | None = None
+    parameters: Parameters,
+    rows: Rows,
+    target: Target,
+    *,
+    validation: Rows | None = None,
+    last: Fitted | None = None,
+    reduce: Reduce = keep,
 ) -> Fitted:
-    """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins."""
+    """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins.
+
+    `reduce` adds up the solver's sums over rows, where several machines have some each.
+    """
     inputs = rows.X.shape[1]
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
     seed = draw_seed(parameters)
@@ -174,8 +186,9 @@ def fit(
     training = rows.take(np.flatnonzero(~judge))
     held_out = rows.take(np.flatnonzero(judge)) if judge.any() else None
     network = parameters._network(inputs)
-    problem = build_problem(parameters, network, target.loss, float(training.weight.sum()))
-    plan = Plan(parameters, problem, target, scaling, seed)
+    total = float(reduce(torch.tensor(training.weight.sum(), dtype=torch.float64)))
+    problem = build_problem(parameters, network, target.loss, total)
+    plan = Plan(parameters, problem, target, scaling, seed, reduce)
     start = (warm.model.W, warm.model.V) if warm and warm.model.network == network else None
     trained = plan.train(training, held_out, start=start)
     strength, target = plan.judge(trained, rows, judge, final)

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import (
 )
 
 from tikhonet.estimators.checks import ParameterError, check_callbacks, check_dropout, check_widths
-from tikhonet.estimators.solvers import METHODS, Method
+from tikhonet.estimators.solvers import METHODS, FullBatch, MiniBatch
 from tikhonet.network.activation import Activation
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
@@ -30,14 +30,15 @@ from tikhonet.problem.lifts import Lift
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.sets import ConvexSet, Everything
-from tikhonet.trainer.sparsity.budget import Budget, Over
+from tikhonet.trainer.sparsity.budget import Budget
+from tikhonet.trainer.sparsity.scopes import Scope
 
 
 class NameIn(StrOptions):
     """A constraint: any name that is known when a parameter is checked, so that kinds may be defined later."""
 
     def __init__(self, known: Callable[[], Iterable[str]]) -> None:
-        self.known, self.type = known, str
+        self.known, self.type, self.hidden = known, str, False
         self.deprecated: set[str] = set()
 
     @property
@@ -165,7 +166,7 @@ class Parameters(BaseEstimator):
         "constraint": [NameIn(lambda: ConvexSet.kinds), ConvexSet, None],
         "radius": [POSITIVE],
         "sparsity": [Interval(Real, 0, 1, closed="right"), None],
-        "sparsity_over": [StrOptions(set(get_args(Over)))],
+        "sparsity_over": [NameIn(lambda: Scope.kinds)],
         "max_iter": auto_or(COUNT),
         "tol": [SHARE],
         "batch_size": auto_or(COUNT),
@@ -196,7 +197,7 @@ class Parameters(BaseEstimator):
     def _loss(self) -> Loss:
         return Loss.kinds[self.loss]() if isinstance(self.loss, str) else self.loss
 
-    def _method(self) -> Method:
+    def _method(self) -> FullBatch | MiniBatch:
         return METHODS[self.solver]
 
     def _lift(self) -> Lift:
@@ -225,7 +226,7 @@ class Parameters(BaseEstimator):
                 f'sparsity needs solver="stochastic", got {self.solver!r}; '
                 'with other solvers use constraint="l1" for zeros',
             )
-        return Budget(float(self.sparsity), self.sparsity_over)  # type: ignore[arg-type]
+        return Budget(float(self.sparsity), self.sparsity_over)
 
     def _dropout(self) -> tuple[float | None, float | None]:
         """The shares of inputs and last features to drop; None is what suits the network and the run."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tikhonet.trainer.step import TrainingState
+from tikhonet.trainer.state import TrainingState
 
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,12 +19,12 @@ from tikhonet.network.graph import Network, Weights
 from tikhonet.network.initial import deep_and_plain
 from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.problem.objective import Blocks, Problem, Stationarity
+from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.recipe import DEEP
 from tikhonet.trainer.run import Stochastic
-from tikhonet.trainer.sparsity.budget import Budget
-from tikhonet.trainer.sparsity.measure import check_sparsity
-from tikhonet.trainer.step import TrainingState
+from tikhonet.trainer.sparsity.zeros import check_sparsity
+from tikhonet.trainer.state import TrainingState
 from tikhonet.trainer.training import Epoch, Training
 
 Watch = Callable[[Any], bool | None]
@@ -35,35 +34,6 @@ EPOCHS = 10
 CHANGE = 0.6
 """The relative change of a layer's pre-activations by the first step, whatever the size of the batches; that of deep
 plain networks is the trainer's own."""
-
-
-class Settings(Protocol):
-    """The parameters of an estimator that solvers are built from."""
-
-    solver: str
-    max_iter: Any
-    tol: float
-    batch_size: Any
-    dropout: Any
-    initial: Any
-    n_iter_no_change: int
-
-    def _budget(self) -> Budget | None: ...
-
-    def _dropout(self) -> tuple[float | None, float | None]: ...
-
-
-@dataclass(frozen=True)
-class Data:
-    """Scaled inputs, encoded targets and weights, as tensors; `held_out` are rows that epochs are judged by."""
-
-    X: Tensor
-    targets: Tensor
-    weight: Tensor
-    held_out: Validation | None = None
-
-    def __len__(self) -> int:
-        return len(self.X)
 
 
 @dataclass(frozen=True)
@@ -96,14 +66,20 @@ class Trained:
 class Course:
     """A run that can begin: what is solved, how, on which rows, and from which weights or state of an earlier run."""
 
-    method: Method
+    method: FullBatch | MiniBatch
     solver: Any
     problem: Problem
-    data: Data
+    X: Tensor
+    targets: Tensor
+    weight: Tensor
+    held_out: Validation | None
+    """Rows that epochs are judged by."""
     seed: int
     start: tuple[Weights, Tensor] | None = None
     state: TrainingState | None = None
     watch: Watch | None = None
+    reduce: Reduce = keep
+    """Adds up sums over rows, where several machines have some each."""
 
     @property
     def iterations(self) -> int:
@@ -114,70 +90,49 @@ class Course:
 
     def start_weights(self) -> Weights | None:
         """The weights to begin with, in the type of the rows."""
-        return {edge: matrix.to(self.data.X) for edge, matrix in self.start[0].items()} if self.start else None
-
-
-class Method(ABC):
-    """A solver by the name that `solver=` takes, with the defaults that go with it."""
-
-    lift: type[Lift]
-    gamma: float
-    ridge: float = 0.0
-    """The ridge of V for each row."""
-    goes_on: bool = False
-    """Whether a run can go on from the state of another: for partial_fit, budgets and rounds of codes."""
-
-    @abstractmethod
-    def build(self, parameters: Settings, rows: int, network: Network | None = None) -> Any:
-        """The solver for so many rows; without a network, for a shallow one."""
-
-    @abstractmethod
-    def iterations(self, solver: Any) -> int:
-        """How many epochs or iterations it may do."""
-
-    @abstractmethod
-    def run(self, course: Course) -> Trained:
-        """Solve."""
+        return {edge: matrix.to(self.X) for edge, matrix in self.start[0].items()} if self.start else None
 
 
 @dataclass(frozen=True)
-class FullBatch(Method):
-    """All rows at once."""
+class FullBatch:
+    """A solver that takes all rows at once, with the lift, the gamma and the ridge of V (a row) that go with it."""
 
     schedule: Schedule
     lift: type[Lift]
     gamma: float
     ridge: float = 0.0
     options: dict[str, Any] = field(default_factory=dict)
+    goes_on: ClassVar[bool] = False
+    """Whether a run can go on from the state of another: for partial_fit, budgets and rounds of codes."""
 
-    def build(self, parameters: Settings, rows: int, network: Network | None = None) -> BlockDescent:
+    def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
+        """The solver for so many rows; without a network, for a shallow one."""
         parameters._budget()  # which it refuses
         limit = 100 if parameters.max_iter == "auto" else int(parameters.max_iter)
         return BlockDescent(self.schedule, limit, parameters.tol, check_every=5, **self.options)
 
     def iterations(self, solver: BlockDescent) -> int:
+        """How many iterations it may do."""
         return solver.max_iter
 
     def run(self, course: Course) -> Trained:
-        data, problem, blocks = course.data, course.problem, None
+        X, targets, problem, blocks = course.X, course.targets, course.problem, None
         if W := course.start_weights():
             assert course.start is not None
-            V = course.start[1].to(data.X)
-            if len(V) != data.targets.shape[1]:  # V of other targets is of no use, the network is
-                V = V.new_zeros(data.targets.shape[1], V.shape[1])
-            blocks = Blocks(problem.network.forward(data.X, W), V, W)
-        options: dict[str, Any] = {"weight": data.weight, "seed": course.seed, "watch": course.watch}
-        return Trained.from_result(course.solver.run(problem, data.X, data.targets, start=blocks, **options))
+            V = course.start[1].to(X)
+            if len(V) != targets.shape[1]:  # V of other targets is of no use, the network is
+                V = V.new_zeros(targets.shape[1], V.shape[1])
+            blocks = Blocks(problem.network.forward(X, W), V, W)
+        options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
+        return Trained.from_result(course.solver.run(problem, X, targets, start=blocks, watch=course.watch, **options))
 
 
-class MiniBatch(Method):
-    """The stochastic trainer."""
+class MiniBatch:
+    """The stochastic trainer, as `FullBatch` describes a solver."""
 
-    lift = Fenchel
-    gamma = 1.0
-    goes_on = True
+    lift, gamma, ridge, goes_on = Fenchel, 1.0, 0.0, True
 
-    def build(self, parameters: Settings, rows: int, network: Network | None = None) -> Stochastic:
+    def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
         batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
         deep = network is not None and deep_and_plain(network)
         drop = (None, None) if deep and isinstance(parameters.dropout, str) else parameters._dropout()
@@ -198,28 +153,19 @@ class MiniBatch(Method):
         return solver.epochs
 
     def run(self, course: Course) -> Trained:
-        data, state = course.data, course.state
-        if state:
-            # Each run anneals its steps anew, however many there were before.
-            state = replace(state, step=0, epochs=[], best=None)
+        # Each run anneals its steps anew, however many there were before.
+        state = course.state and replace(course.state, step=0, epochs=[], best=None)
+        options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
+        options |= {"dtype": course.X.dtype, "device": course.X.device, "watch": course.watch, "resume": state}
+        start = course.start[0] if course.start else None
         return Trained.from_training(
             course.solver.run(
-                course.problem,
-                data.X,
-                data.targets,
-                weight=data.weight,
-                validation=data.held_out,
-                start=course.start[0] if course.start else None,
-                resume=state,
-                seed=course.seed,
-                dtype=data.X.dtype,
-                device=data.X.device,
-                watch=course.watch,
+                course.problem, course.X, course.targets, start=start, validation=course.held_out, **options
             )
         )
 
 
-METHODS: dict[str, Method] = {
+METHODS: dict[str, FullBatch | MiniBatch] = {
     "stochastic": MiniBatch(),
     # Without a ridge the features carry the labels almost free of charge; 0.02 a row did best on the digits.
     "proximal": FullBatch(

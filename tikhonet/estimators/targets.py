@@ -43,9 +43,9 @@ class Target(ABC):
     holds_out = True
     """Whether rows may be held out, to stop early by and to choose the head's strength on."""
 
-    @abstractmethod
     def in_numbers(self, y: Any, name: str = "y") -> Floats:
         """The matrix Y of an argument `name` that holds labels, one row each."""
+        return np.asarray(y, np.float64).reshape(len(y), -1)
 
     @abstractmethod
     def encode(self, Y: Floats) -> Tensor:
@@ -67,6 +67,10 @@ class Target(ABC):
         """The head whose scores are in the units of y."""
         return head
 
+    def in_model(self) -> dict[str, Any]:
+        """The fields of the model that the target decides."""
+        return {}
+
     def score_loss(self, head: Head, data: HeadData) -> float:
         """How far the scores of a head in the units of y are from the targets."""
         return 0.0
@@ -74,10 +78,6 @@ class Target(ABC):
     def calibrated(self, problem: Problem, model: Model, scaled: Floats, data: HeadData) -> Self:
         """The target that knows how far scores are to be believed, by rows not trained on where there are any."""
         return self
-
-    def labelled(self, model: Model) -> Model:
-        """The model with what this target knows of its scores."""
-        return model
 
     def finished(self, trained: Trained) -> Self:
         """The target as it is kept after training."""
@@ -127,15 +127,12 @@ class Classes(Target):
         return self.loss.encode(torch.from_numpy(Y[:, 0].astype(np.int64)), len(self.labels))
 
     def head(self, V: Floats) -> HeadKind:
-        return make_head(self.chosen_head, V, classes=len(self.labels))
+        return make_head(self.chosen_head, V, len(self.labels))
 
     def score_loss(self, head: Head, data: HeadData) -> float:
         scores = head(data.features)
         believed = sharpness(scores, data.labels, data.weight) * scores
         return cross_entropy(believed, data.labels, data.weight)
-
-    def labelled(self, model: Model) -> Model:
-        return replace(model, classes=tuple(self.labels.tolist()), sharpness=self.sharpness["forward"])
 
     def calibrated(self, problem: Problem, model: Model, scaled: Floats, data: HeadData) -> Self:
         found = {"forward": 1.0}
@@ -145,6 +142,11 @@ class Classes(Target):
             scores = -energies(problem, model.W, model.V, scaled, len(self.labels))
             found["energy"] = sharpness(scores, data.labels, data.weight)
         return replace(self, sharpness=found)
+
+    def in_model(self) -> dict[str, Any]:
+        labels = self.labels.tolist()
+        plain = all(isinstance(label, str | bool | int | float) for label in labels)
+        return {"classes": tuple(labels) if plain else (), "sharpness": self.sharpness["forward"]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,9 +166,6 @@ class Numbers(Target):
     def units(self) -> Standard:
         assert self.standard is not None, "the units of y are learned from rows first"
         return self.standard
-
-    def in_numbers(self, y: Any, name: str = "y") -> Floats:
-        return np.asarray(y, np.float64).reshape(len(y), -1)
 
     def encode(self, Y: Floats) -> Tensor:
         return torch.from_numpy(self.units(Y))

@@ -123,9 +123,6 @@ class Codes(Target):
         begun = begun.for_more(supervision, self.n_bits) if begun else None
         return replace(self, supervision=supervision, start=begun or supervision.start(rows.weight, self.n_bits, seed))
 
-    def in_numbers(self, y: Any, name: str = "y") -> Floats:
-        return from_targets(y).Y
-
     def encode(self, Y: Floats) -> Tensor:
         """The codes to start with."""
         assert self.start is not None
@@ -137,9 +134,11 @@ class Codes(Target):
     def train(self, course: Course) -> Trained:
         """Train in rounds, with steps of the codes between them."""
         assert self.start is not None
-        targets, data = self.start.targets(self.supervision.Y), course.data
-        Y = torch.from_numpy(targets / np.sqrt(np.mean(np.square(targets).sum(1)))).to(data.X.device, torch.float64)
-        block = CodeBlock(data.targets, Y, data.weight, self.hold)
+        targets = self.start.targets(self.supervision.Y)
+        squares = torch.tensor([np.square(targets).sum(1).sum(), len(targets)], dtype=torch.float64)
+        total, rows = course.reduce(squares).tolist()
+        Y = torch.from_numpy(targets / np.sqrt(total / rows)).to(course.X.device, torch.float64)
+        block = CodeBlock(course.targets, Y, course.weight, self.hold, course.reduce)
         return train_codes(course, block, ROUNDS if self.learned else 1)
 
     def finished(self, trained: Trained) -> Self:

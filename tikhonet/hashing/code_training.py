@@ -1,4 +1,13 @@
-"""Training with codes as variables: rounds of the network's solver, and between them steps of the code block."""
+"""Training with codes as variables: rounds of the network's solver, and between them steps of the code block.
+
+For hashing the targets of the network are codes, and the codes are variables too. With p_i = V u_{i,N} the network's
+outputs, y_i what is known of a sample (its labels) and G a regression of it on the codes, the terms that hold B are
+
+    h(B, G) = 1/2 sum_i w_i |b_i - p_i|^2 + alpha/2 (sum_i w_i |y_i - G' b_i|^2 + ridge |G|^2),    B in {-1, 1}.
+
+The first is the squared loss of Eq. 4. Each bit of B and all of G have closed-form minimisers given the rest, so that
+no step raises the objective. Every sum over samples ends in `reduce`.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from tikhonet.descent.certificates import Check
 from tikhonet.descent.result import History, Result, Status
 from tikhonet.estimators.solvers import Course, Trained
-from tikhonet.hashing.code_step import code_objective, update_codes, update_regression
 from tikhonet.problem.objective import Blocks
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch
@@ -24,6 +33,39 @@ ROUNDS = 5
 RIDGE = 1e-2
 """The ridge of the regression of the labels on the codes, relative to the samples' weight."""
 SWEEPS = 3
+
+
+def update_regression(B: Tensor, Y: Tensor, weight: Tensor, ridge: float, reduce: Reduce = keep) -> Tensor:
+    """Minimise over G:  sum_i w_i |y_i - G' b_i|^2 + ridge |G|^2."""
+    weighted = B * weight[:, None]
+    H = reduce(weighted.T @ B)
+    H.diagonal().add_(ridge)
+    return torch.cholesky_solve(reduce(weighted.T @ Y), torch.linalg.cholesky(H))
+
+
+def update_codes(B: Tensor, P: Tensor, Y: Tensor, G: Tensor, alpha: float) -> Tensor:
+    """One bit after the other, minimise h over it:  b_l = sign(p_l + alpha <y - sum over k != l of b_k g_k, g_l>).
+
+    Since b_l^2 = 1, h is linear in one bit and this is its exact minimiser; a tie leaves the bit as it is. A sample's
+    weight multiplies all of its terms, so it plays no part.
+    """
+    B = B.clone()
+    residual = Y - B @ G
+    for bit, g in enumerate(G):
+        old = B[:, bit].clone()
+        field = P[:, bit] + alpha * (residual @ g + old * (g @ g))
+        B[:, bit] = torch.where(field == 0, old, field.sign())
+        residual -= torch.outer(B[:, bit] - old, g)
+    return B
+
+
+def code_objective(
+    B: Tensor, P: Tensor, Y: Tensor, G: Tensor, weight: Tensor, *, alpha: float, ridge: float, reduce: Reduce = keep
+) -> tuple[float, float]:
+    """The two terms of h: the squared loss, and alpha times the regression's."""
+    loss = 0.5 * float(reduce(weight @ (B - P).square().sum(1)))
+    regression = 0.5 * alpha * float(reduce(weight @ (Y - B @ G).square().sum(1)) + ridge * G.square().sum())
+    return loss, regression
 
 
 @dataclass
@@ -93,7 +135,7 @@ def train_codes(course: Course, block: CodeBlock, rounds: int) -> Trained:
 
 def stochastic_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
     """One run of the mini-batch solver, stopped for the codes at even distances."""
-    data, solver, asked = course.data, replace(course.solver, refit=False), False
+    X, solver, asked = course.X, replace(course.solver, refit=False), False
 
     def go(state: Any, until: int) -> Training:
         def stop(epoch: Any) -> bool:
@@ -102,9 +144,9 @@ def stochastic_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
             return asked or until <= epoch.number < solver.epochs
 
         start = course.start[0] if course.start and not state else None
-        options: dict[str, Any] = {"dtype": data.X.dtype, "device": data.X.device, "weight": data.weight}
-        options |= {"start": start, "resume": state, "seed": course.seed, "watch": stop}
-        training: Training = solver.run(course.problem, data.X, block.B.to(data.X), **options)
+        options: dict[str, Any] = {"dtype": X.dtype, "device": X.device, "weight": course.weight}
+        options |= {"start": start, "resume": state, "seed": course.seed, "watch": stop, "reduce": course.reduce}
+        training: Training = solver.run(course.problem, X, block.B.to(X), **options)
         return training
 
     state = None
@@ -128,33 +170,34 @@ def stochastic_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
 def outputs(solver: Stochastic, course: Course, block: CodeBlock, training: Training) -> tuple[Blocks, Tensor]:
     """V fitted to the codes on the features of all rows, and what the network then makes of them: one forward pass."""
     W, V = training.blocks.W, training.blocks.V
-    A = course.problem.network.features(course.data.X, W)
+    A = course.problem.network.features(course.X, W)
     if training.status is not Status.NONFINITE:
-        V = solver.refit_V(course.problem, V, [Batch(A, block.B.to(A), course.data.weight)])
+        V = solver.refit_V(course.problem, V, [Batch(A, block.B.to(A), course.weight)], reduce=course.reduce)
     return Blocks({}, V, W), A @ V.T
 
 
 def full_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
     """Runs of the full-batch solver, each from the last one's blocks; the codes see its lifted features U[N]."""
-    problem, data, solver, history = course.problem, course.data, course.solver, None
+    problem, X, solver, history = course.problem, course.X, course.solver, None
 
     def joined(now: History) -> History:
         return history.followed_by(now) if history else now
 
     blocks: Blocks | None = None
     if W := course.start_weights():
-        V = data.X.new_zeros(block.B.shape[1], problem.network.widths[-1])
-        blocks = Blocks(problem.network.forward(data.X, W), V, W)
+        V = X.new_zeros(block.B.shape[1], problem.network.widths[-1])
+        blocks = Blocks(problem.network.forward(X, W), V, W)
     ends: list[tuple[float, float]] = []
     for number in range(1, rounds + 1):
         limit = number * solver.max_iter // rounds - (number - 1) * solver.max_iter // rounds
         result: Result = replace(solver, max_iter=limit).run(
             problem,
-            data.X,
-            block.B.to(data.X),
-            weight=data.weight,
+            X,
+            block.B.to(X),
+            weight=course.weight,
             seed=course.seed,
             start=blocks,
+            reduce=course.reduce,
             watch=lambda now: course.watch and course.watch(joined(now)),
         )
         blocks = result.blocks
@@ -166,7 +209,7 @@ def full_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
         block.update(blocks.U[problem.network.depth] @ blocks.V.T)
     trained, history = Trained.from_result(result), joined(result.history)
     certificate = replace(trained.certificate, checks=(*trained.certificate.checks, joint(ends)))
-    P = problem.network.features(data.X, trained.W) @ trained.V.T
+    P = problem.network.features(X, trained.W) @ trained.V.T
     iterations = max(1, history.iterations)
     return replace(trained, history=history, iterations=iterations, certificate=certificate, outputs=P)
 

@@ -1,4 +1,4 @@
-"""Engines that find the nearest codes: NumPy, or one of faiss's binary indexes. Codes go by their place in the database.
+"""Engines that find the nearest codes: NumPy, or one of faiss's binary indexes. Codes go by their position.
 
 An engine is given the whole database (`rebuild`) or what was appended to it (`extend`). `search` returns distances and
 positions, queries x k, with position -1 where fewer were found; `within` returns (query, distance, position) of every

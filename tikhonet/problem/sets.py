@@ -36,6 +36,10 @@ class ConvexSet(ABC):
         """The nearest point of the set, written over M."""
         return M.copy_(self.project(M))
 
+    def shrink(self, M: Tensor) -> Tensor:
+        """A point of the set near M that has the zeros of M; a ball scales M down and makes no others."""
+        return self.project(M)
+
     @abstractmethod
     def violation(self, M: Tensor) -> float:
         """How far M breaks the set's inequality, in its own units; at most 0 inside."""

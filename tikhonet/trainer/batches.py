@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.network.graph import Array, tensor
+from tikhonet.problem.samples import Reduce, keep
 
 Validation = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]
 
@@ -21,6 +22,15 @@ class Batch(NamedTuple):
     X: Tensor
     targets: Tensor
     weight: Tensor | None = None
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights; the number of rows where there are none."""
+        return float(len(self.X)) if self.weight is None else float(self.weight.sum())
+
+    def weigh(self, matrix: Tensor) -> Tensor:
+        """The rows of `matrix` multiplied by their weights."""
+        return matrix if self.weight is None else matrix * self.weight[:, None]
 
 
 def check_weight(name: str, weight: Tensor, rows: int, zero: bool = False) -> None:
@@ -104,3 +114,26 @@ class GivenBatches:
     def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
         for batch in self.source:
             yield Batch(*(torch.as_tensor(part).to(self.device, self.dtype) for part in batch))
+
+
+def checked(batches: Iterable[Batch], like: Batch, epoch: int, reduce: Reduce = keep) -> Iterator[tuple[int, Batch]]:
+    """The batches of an epoch with their numbers, each checked; those whose rows all have weight zero are left out.
+
+    On many machines a batch that is bad on one ends the epoch on all.
+    """
+    for index, batch in enumerate(batches):
+        where = f"batch {index} of epoch {epoch}"
+        bad = []
+        for name, values, first in (("X", batch.X, like.X), ("targets", batch.targets, like.targets)):
+            if values.shape != (len(batch.X), first.shape[1]) or not len(values):
+                shape = (max(1, len(batch.X)), first.shape[1])
+                raise ValueError(f"{name} of {where} must have shape {shape}, got {tuple(values.shape)}")
+            bad.append(not bool(torch.stack(values.aminmax()).isfinite().all()))
+        if batch.weight is not None and not any(bad):
+            check_weight(f"weight of {where}", batch.weight, len(batch.X), zero=True)
+        counts = batch.weight is None or bool(batch.weight.any())
+        bad_X, bad_targets, counted = reduce(torch.tensor([*bad, counts], dtype=torch.float64)).tolist()
+        if bad_X or bad_targets:
+            raise FloatingPointError(f"{where} holds NaN or infinity in {'X' if bad_X else 'targets'}")
+        if counted:
+            yield index, batch

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any
+
+from torch import Tensor
 
 from tikhonet.network.graph import Network
 from tikhonet.network.initial import Initial, check_initial, deep_and_plain
+from tikhonet.problem.sets import ConvexSet
 from tikhonet.trainer.sparsity.budget import Budget
+from tikhonet.trainer.statistics import Gram
 
 LONG = 180.0
 """Steps of 1000 rows from which on a run counts as long."""
@@ -20,7 +24,7 @@ class Preset:
 
     change: float
     momentum: float
-    metric: Literal["leading", "full"]
+    metric: str
     damping_W: float
     ridge_V: float
     drop_inputs: float
@@ -65,13 +69,32 @@ class Recipe:
     """The constants of a step; None is what suits the network and the run (`DEEP`, `SPARSE`, `LASTING`, `USUAL`).
 
     They hold for batches of 1000 rows and are converted for others, so that a setting means the same per sample.
-    `change`: relative change of a layer's pre-activations per step, at the start of a run that is not long.
-    `damping_U`, `damping_W`, `ridge_V`: of the three blocks, relative to the mean eigenvalue of each. `memory`: of
-    the running statistics. `averaging`: of V and W over the steps, falling to none at the end of a run.
-    `drop_inputs`, `drop_features`: shares of the inputs and of the last hidden layer that are set to zero at random
-    in training, as a regulariser. `metric`: that of the W-step, by the `rank` "leading" eigenpairs of the inputs'
-    Gram matrix or by the "full" matrix. `initial`: where random weights come from (`initialisations.py`). `budget`: how
-    many weights may be nonzero, if not all.
+
+    Parameters
+    ----------
+    change : float, optional
+        The relative change of a layer's pre-activations per step, at the start of a run that is not long.
+    momentum : float, optional
+        The memory of the direction of the W-steps, in [0, 1).
+    damping_U, damping_W, ridge_V : float
+        The damping of the u- and the W-step and the ridge of the V-step, relative to the mean eigenvalue of each.
+    memory : float, default=0.94
+        The memory of the running sums, in [0, 1).
+    averaging : float, default=0.98
+        The memory of the average of V and W over the steps, in [0, 1); it falls to none at the end of a run.
+    rank : int, default=64
+        Eigenpairs of the metric "leading".
+    budget : Budget, optional
+        How many weights may be nonzero; all, where it is None.
+    initial : {"auto", "gaussian", "looks-linear"}, default="auto"
+        Where random weights come from (`network/initial.py`).
+    initial_scale : float, default=0.5
+        The rms of the pre-activations that random weights begin with.
+    metric : str, optional
+        The metric of the W-step (`statistics.py`): by the "leading" eigenpairs of the inputs' Gram matrix, or by the
+        "full" matrix.
+    drop_inputs, drop_features : float, optional
+        Shares of the inputs and of the last hidden layer that are set to zero at random in training, as a regulariser.
     """
 
     change: float | None = None
@@ -85,7 +108,7 @@ class Recipe:
     budget: Budget | None = None
     initial: Initial = "auto"
     initial_scale: float = 0.5
-    metric: Literal["leading", "full"] | None = None
+    metric: str | None = None
     drop_inputs: float | None = None
     drop_features: float | None = None
 
@@ -93,8 +116,8 @@ class Recipe:
         check_initial(self.initial)
         if self.rank < 1:
             raise ValueError(f"rank must be at least 1, got {self.rank}")
-        if self.metric not in ("leading", "full", None):
-            raise ValueError(f"metric must be 'leading', 'full' or None, got {self.metric!r}")
+        if self.metric is not None and self.metric not in Gram.kinds:
+            raise ValueError(f"metric must be {', '.join(map(repr, Gram.kinds))} or None, got {self.metric!r}")
         for name in ("momentum", "memory", "averaging", "drop_inputs", "drop_features"):
             if (value := getattr(self, name)) is not None and not 0 <= value < 1:
                 raise ValueError(f"{name} must lie in [0, 1), got {value}")
@@ -103,8 +126,12 @@ class Recipe:
                 raise ValueError(f"{name} must be positive and finite, got {value}")
 
     def preset(self, network: Network, long: bool = False) -> Preset:
-        """What is given here, and for the rest what suits the network and the length of the run."""
+        """The constants that are given here, and for the rest those that suit the network and the run's length."""
         names = [part.name for part in fields(Preset) if hasattr(self, part.name)]
         given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         shallow = SPARSE if self.budget else LASTING if long else USUAL
         return replace(DEEP if deep_and_plain(network) else shallow, **given)
+
+    def place(self, set_: ConvexSet, M: Tensor) -> Tensor:
+        """The nearest point of the set; under a budget, one near M that has M's zeros and, in a ball, no others."""
+        return set_.shrink(M) if self.budget else set_.project(M)

@@ -1,12 +1,11 @@
 """The blocks of Alg. 1 over mini-batches, with running statistics: the trainer that learns.
 
-Each batch makes one forward pass, one V-step, one backward sweep of the u-step and one W-step (`minibatch.py`),
-whose length needs no learning rate (`steps.py`). Here are the epochs: early stopping, going on, finishing.
+Each batch makes one step (`step.py`), whose length needs no learning rate (`pace.py`). Here are the epochs: early
+stopping, going on, finishing.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,27 +15,53 @@ from torch import Tensor
 
 from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import Status
-from tikhonet.network.graph import BIAS, Array, Weights, tensor
+from tikhonet.network.graph import Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
-from tikhonet.problem.samples import Samples
-from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, GivenBatches, Validation, check_weight
+from tikhonet.problem.samples import Reduce, Samples, keep
+from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, GivenBatches, Validation, checked
 from tikhonet.trainer.recipe import Recipe
-from tikhonet.trainer.sparsity.budget import Budget, restrict
-from tikhonet.trainer.sparsity.measure import measure_sparsity
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
-from tikhonet.trainer.statistics import TINY, RunningClassifier
-from tikhonet.trainer.step import Steps, TrainingState
+from tikhonet.trainer.sparsity.scopes import restrict
+from tikhonet.trainer.sparsity.zeros import measure_sparsity
+from tikhonet.trainer.state import TrainingState
+from tikhonet.trainer.statistics import RunningClassifier, add_numbers, mean_squares
+from tikhonet.trainer.step import Stepper
+from tikhonet.trainer.sweep import TINY
 from tikhonet.trainer.training import Epoch, Training, best_epoch
+
+CLEAN_RIDGE = 0.01
+"""The ridge of the last V-step relative to that of the others: all rows at once, without dropout, need less of it."""
+
+Watch = Callable[[Epoch], bool | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stochastic(Recipe):
     """Mini-batch block coordinate descent.
 
-    `patience`: epochs without a better validation loss before a run with validation data stops. `polish`: a
-    full-batch solver to finish with, from the point reached. `refit`: whether V is at last fitted to the features
-    without dropout, one more forward pass; else it is the running average. The other constants are those of `Recipe`.
     With a `budget` the run ends with a least-squares refit on its support.
+
+    Parameters
+    ----------
+    epochs : int, default=10
+        Passes over the data.
+    batch_size : int, default=1000
+        Rows of a mini-batch.
+    patience : int, default=10
+        Epochs without a better validation loss before a run with validation data stops.
+    polish : BlockDescent, optional
+        A full-batch solver to finish with, from the point reached.
+    refit : bool, default=True
+        Whether V is at last fitted to the features without dropout, one more forward pass; else it is the running
+        average.
+    change, momentum, damping_U, damping_W, ridge_V, memory, averaging, rank, metric : optional
+        The lengths, dampings and memories of the steps: see `Recipe`.
+    initial, initial_scale : optional
+        Where random weights come from, and their scale: see `Recipe`.
+    drop_inputs, drop_features : float, optional
+        The dropout of inputs and features: see `Recipe`.
+    budget : Budget, optional
+        How many weights may be nonzero: see `Budget`.
     """
 
     epochs: int = 10
@@ -67,13 +92,16 @@ class Stochastic(Recipe):
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
-        watch: Callable[[Epoch], bool | None] | None = None,
+        reduce: Reduce = keep,
+        watch: Watch | None = None,
     ) -> Training:
         """Train on arrays X and targets, or on an iterable of batches given as X alone.
 
         `validation` is (X, targets) or (X, targets, weight): the epoch with the least loss on it is returned. `start`
-        holds weights to begin with; `resume` the state of a run to go on with. `watch` is called after every epoch,
-        and ends the run by returning True.
+        holds weights to begin with; `resume` the state of a run to go on with, also one from within an epoch. `watch`
+        is called after every epoch, and ends the run by returning True. `reduce` adds up over the ranks of a run on
+        many machines, each of which has rows of its own in as many batches, the same seed and the same answers of
+        `watch`.
         """
         if targets is not None:
             batches: Batches = ArrayBatches(X, targets, weight, self.batch_size, dtype, device)  # type: ignore[arg-type]
@@ -84,65 +112,71 @@ class Stochastic(Recipe):
             )
         else:
             batches = GivenBatches(X, dtype, device)
-        return _Run(self, problem, batches, validation, start, resume, seed).go(watch)
+        first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
+        if first is None:
+            raise ValueError("the iterable of batches must hold at least one batch")
+        problem.check(Samples(first.X, first.targets))
+        rows = check_validation(problem, validation, first) if validation else None
+        if resume:
+            check_resumed(problem, resume, first)
+        scale = resume.scale if resume else float(mean_squares(reduce, first.X.double())[0].sqrt()) or 1.0
+        # Hidden values are smaller by the scale too, which an activation with a bound must know.
+        activation = problem.network.activation.scaled(1 / scale)
+        scaled = replace(problem, network=problem.network.with_activation(activation))
+        generator = torch.Generator().manual_seed(seed)
+        # The masks are drawn before the state, so that a resumed run has the same ones.
+        stepper = Stepper.of(scaled, self, first, self.epochs * len(batches), generator, reduce)
+        if resume:
+            # Steps are counted by whole epochs, since the batches may have another size now.
+            state = replace(resume.copy(), step=len(resume.epochs) * len(batches) + resume.batches)
+        else:
+            state = stepper.begin(first, start, scale, seed, generator)
+        return _Run(self, problem, batches, first, rows, stepper).go(state, watch)
 
-    def refit_V(self, problem: Problem, V: Tensor, batches: Iterable[Batch], unit: float = 1.0) -> Tensor:
+    def refit_V(
+        self, problem: Problem, V: Tensor, batches: Iterable[Batch], unit: float = 1.0, reduce: Reduce = keep
+    ) -> Tensor:
         """V-step on features, which the batches hold in place of X, in this unit, so that no square overflows.
 
         Losses that are not quadratic begin at V.
         """
         clean = RunningClassifier.start(V * unit)
-        ridge = 0.01 * self.preset(problem.network).ridge_V
-        for A, targets, weight in batches:
-            weighted = A if weight is None else A * weight[:, None]
-            rows = float(len(A)) if weight is None else float(weight.sum())
-            clean.update(problem.loss, A, targets, weighted, rows, beta=1.0, ridge=ridge)
+        ridge = CLEAN_RIDGE * self.preset(problem.network).ridge_V
+        for batch in batches:
+            rows = add_numbers(reduce, batch.total)[0]
+            clean = clean.update(batch, rows, problem.loss, beta=1.0, ridge=ridge, reduce=reduce)
         return clean.within(problem.V_set, problem.loss, ridge, unit)
 
 
+@dataclass(frozen=True)
 class _Run:
-    def __init__(
-        self,
-        solver: Stochastic,
-        problem: Problem,
-        batches: Batches,
-        validation: Validation | None,
-        start: Weights | None,
-        resume: TrainingState | None,
-        seed: int,
-    ) -> None:
-        self.solver, self.problem, self.batches = solver, problem, batches
-        first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
-        if first is None:
-            raise ValueError("the iterable of batches must hold at least one batch")
-        problem.check(Samples(first.X, first.targets))
-        self.first = first
-        self.validation = self.check_validation(validation) if validation else None
-        if resume:
-            check_resumed(problem, resume, first)
-            # Steps are counted by whole epochs, since the batches may have another size now.
-            resume = replace(resume, step=len(resume.epochs) * len(batches))
-        self.steps = Steps(solver, problem, first, solver.epochs * len(batches), start, resume, seed)
+    solver: Stochastic
+    problem: Problem
+    """In units of the inputs as given; the stepper's is in those of the scaled ones."""
+    batches: Batches
+    first: Batch
+    validation: Batch | None
+    stepper: Stepper
 
-    def go(self, watch: Callable[[Epoch], bool | None] | None) -> Training:
-        steps, status, detail = self.steps, Status.FINISHED, ""
-        while len(steps.state.epochs) < self.solver.epochs:
-            before = steps.begin_epoch()
-            clock = time.perf_counter()
+    def go(self, state: TrainingState, watch: Watch | None) -> Training:
+        status, detail = Status.FINISHED, ""
+        while len(state.epochs) < self.solver.epochs:
+            before, clock = state.copy(), time.perf_counter()
             try:
-                loss = self.epoch()
-                steps.state.generator = steps.generator.get_state()
-                epoch = self.measure(loss, time.perf_counter() - clock)
+                for after in self.steps(state):
+                    state = after
+                epoch = self.measure(state, time.perf_counter() - clock)
             except KeyboardInterrupt:
-                steps.state, status = before, Status.INTERRUPTED
+                state, status = before, Status.INTERRUPTED
                 break
             except FloatingPointError as error:
+                state = replace(state.close_epoch(), generator=before.generator)
                 status, detail = Status.NONFINITE, str(error)
                 break
-            steps.state.epochs.append(epoch)
-            lowest = best_epoch(steps.state.epochs)
+            state = replace(state.close_epoch(), epochs=[*state.epochs, epoch])
+            lowest = best_epoch(state.epochs)
             if self.validation and epoch is lowest:
-                steps.state.best = replace(steps.state.copy(), best=None)
+                state = replace(state, best=replace(state.copy(), best=None))
             asked = watch and watch(epoch)
             if self.validation and epoch.number - lowest.number >= self.solver.patience:
                 status = Status.EARLY_STOPPED
@@ -150,107 +184,98 @@ class _Run:
             if asked:
                 status = Status.INTERRUPTED
                 break
-        best = steps.state.best if self.validation and status is not Status.NONFINITE else None
-        return self.finish(best or steps.state, status, detail)
+        best = state.best if self.validation and status is not Status.NONFINITE else None
+        return self.finish(best or state, state, status, detail)
 
-    def epoch(self) -> float:
-        """One pass over the batches; returns the mean training loss, each batch's before its step."""
-        total, weight = 0.0, 0.0
-        for batch in self.checked_batches(self.steps.generator):
-            loss, rows = self.steps.step(batch)
-            total, weight = total + loss, weight + rows
-        return total / max(weight, TINY)
+    def steps(self, state: TrainingState) -> Iterator[TrainingState]:
+        """The states after the steps of an epoch, or of what is left of it."""
+        state = state if state.opened is not None else state.open_epoch()
+        generator, done = torch.Generator(), state.batches
+        assert state.opened is not None
+        generator.set_state(state.opened)
+        for index, batch in self.epoch(generator, len(state.epochs) + 1):
+            if index >= done:
+                if state.batches == 0:  # the order of the rows has been drawn now
+                    state = replace(state, generator=generator.get_state())
+                state = replace(self.stepper(state, batch), batches=index + 1)
+                yield state
 
-    def checked_batches(self, generator: torch.Generator) -> Iterator[Batch]:
-        """One pass; batches whose rows all have weight zero are left out."""
-        for index, batch in enumerate(self.batches.epoch(generator)):
-            where = f"batch {index} of epoch {len(self.steps.state.epochs) + 1}"
-            for name, values, like in (("X", batch.X, self.first.X), ("targets", batch.targets, self.first.targets)):
-                if values.shape != (len(batch.X), like.shape[1]) or not len(values):
-                    shape = (max(1, len(batch.X)), like.shape[1])
-                    raise ValueError(f"{name} of {where} must have shape {shape}, got {tuple(values.shape)}")
-                if not bool(torch.stack(values.aminmax()).isfinite().all()):
-                    raise FloatingPointError(f"{where} holds NaN or infinity in {name}")
-            if batch.weight is not None:
-                check_weight(f"weight of {where}", batch.weight, len(batch.X), zero=True)
-                if not bool(batch.weight.any()):
-                    continue
-            yield batch
+    def epoch(self, generator: torch.Generator, number: int = 1) -> Iterator[tuple[int, Batch]]:
+        return checked(self.batches.epoch(generator), self.first, number, self.stepper.reduce)
 
-    def measure(self, loss: float, seconds: float) -> Epoch:
-        state, number = self.steps.state, len(self.steps.state.epochs) + 1
-        value, error = math.nan, math.nan
+    def measure(self, state: TrainingState, seconds: float) -> Epoch:
+        number, loss, error = len(state.epochs) + 1, state.epoch_loss / max(state.epoch_rows, TINY), float("nan")
+        value = loss
         if self.validation:
-            V = state.average.V
             X, targets, weight = self.validation
-            scores = torch.cat([self.features(rows, state) @ V.T for rows in X.split(4096)])
-            value = mean(self.problem.loss.rows(targets, scores), weight)
+            network, (W, V) = self.stepper.problem.network, (state.average.W, state.average.V)
+            scores = torch.cat([network.features(rows / state.scale, W) @ V.T for rows in X.split(4096)])
+            value = mean(self.problem.loss.rows(targets, scores), weight, self.stepper.reduce)
             if targets.shape[1] > 1:
-                error = mean((scores.argmax(1) != targets.argmax(1)).double(), weight)
-        value = value if self.validation else loss
+                wrong = (scores.argmax(1) != targets.argmax(1)).double()
+                error = mean(wrong, weight, self.stepper.reduce)
         return Epoch(number, loss, value, error, seconds, state.trust, state.rejected, state.density)
 
-    def features(self, X: Tensor, state: TrainingState) -> Tensor:
-        """The last hidden layer without dropout, in the run's own units."""
-        return self.problem.network.features(X / state.scale, state.average.W)
+    def finish(self, best: TrainingState, last: TrainingState, status: Status, detail: str) -> Training:
+        """The network of the best state, in units of the inputs as given, its classifier refitted on clean features."""
+        problem, solver, scale, broken = self.problem, self.solver, best.scale, status is Status.NONFINITE
+        W, refit = self.within_budget(best, broken)
+        edges = problem.network.edges
+        W = {pair: M * scale if edges[pair].constant else M for pair, M in W.items()}
+        W = {pair: problem.edge_set(pair).project(matrix) for pair, matrix in W.items()}
+        V = problem.V_set.project(best.average.V / scale)
+        if solver.refit and not broken:
+            batches = (
+                batch._replace(X=problem.network.features(batch.X, W).div_(scale))
+                for _, batch in self.epoch(torch.Generator().manual_seed(0))
+            )
+            V = solver.refit_V(problem, V, batches, scale, self.stepper.reduce)
+        sparsity = measure_sparsity(problem, W, solver.budget, refit)
+        training = Training(problem, Blocks({}, V, W), status, last.epochs, last, detail, sparsity=sparsity)
+        return training if solver.polish is None or broken else self.polished(training, solver.polish)
 
-    def finish(self, state: TrainingState, status: Status, detail: str) -> Training:
-        """The network of this state, in units of the inputs as given, its classifier refitted on clean features."""
-        problem, scale, budget, refit = self.problem, state.scale, self.solver.budget, None
-        if budget and status is Status.NONFINITE:
-            support = state.support or budget.choose(problem.network, state.average.W, state.average.V)
-            state = replace(state, average=replace(state.average, W=restrict(state.average.W, support)))
-        elif budget:
-            W, refit = self.refit_weights(state, budget)
-            state = replace(state, average=replace(state.average, W=W))
-        W = {(n, m): M * scale if m == BIAS else M for (n, m), M in state.average.W.items()}
-        W = {edge: problem.edge_set(edge).project(matrix) for edge, matrix in W.items()}
-        V = problem.V_set.project(state.average.V / scale)
-        if self.solver.refit and status is not Status.NONFINITE:
-            V = self.solver.refit_V(problem, V, self.clean_batches(W, scale), scale)
-        sparsity = measure_sparsity(problem, W, budget, refit)
-        blocks, state = Blocks({}, V, W), self.steps.state
-        training = Training(problem, blocks, status, state.epochs, state, detail, sparsity=sparsity)
-        if self.solver.polish is None or status is Status.NONFINITE:
-            return training
-        data = self.batches
+    def polished(self, training: Training, polish: BlockDescent) -> Training:
+        """The training finished by full-batch steps from where it ended."""
+        data, problem, W, V = self.batches, self.problem, training.blocks.W, training.blocks.V
         assert isinstance(data, ArrayBatches)
         X, targets = (torch.as_tensor(part).to(V) for part in (data.X, data.targets))
         weight = None if data.weight is None else torch.as_tensor(data.weight).to(V)
         start = Blocks(problem.network.forward(X, W), V, W)
-        polished = self.solver.polish.run(problem, X, targets, weight=weight, start=start)
-        return replace(training, blocks=polished.blocks, polished=polished)
+        result = polish.run(problem, X, targets, weight=weight, start=start, reduce=self.stepper.reduce)
+        return replace(training, blocks=result.blocks, polished=result)
 
-    def refit_weights(self, state: TrainingState, budget: Budget) -> tuple[Weights, Refit]:
-        """Least squares on the support; where the budget has not been met yet, on the support that meets it."""
+    def within_budget(self, state: TrainingState, broken: bool) -> tuple[Weights, Refit | None]:
+        """The averaged weights; under a budget, those of a least-squares refit on the support that meets it."""
+        budget, average, problem = self.solver.budget, state.average, self.stepper.problem
+        if budget is None:
+            return average.W, None
+        if broken:
+            return restrict(average.W, state.support or budget.choose(problem.network, average.W, average.V)), None
 
         def epoch() -> Iterator[Batch]:
-            for batch in self.checked_batches(torch.Generator().manual_seed(0)):
+            for _, batch in self.epoch(torch.Generator().manual_seed(0)):
                 yield batch._replace(X=batch.X / state.scale)
 
         support = state.support if state.density <= budget.share else None
-        return refit_on_support(self.problem, epoch, state.average, budget, support, self.solver.damping_U)
+        damping, reduce = self.solver.damping_U, self.stepper.reduce
+        return refit_on_support(problem, epoch, average, budget, support, damping, reduce)
 
-    def clean_batches(self, W: Weights, unit: float) -> Iterator[Batch]:
-        """All batches with the features without dropout in place of X."""
-        for batch in self.checked_batches(torch.Generator().manual_seed(0)):
-            yield batch._replace(X=self.problem.network.features(batch.X, W).div_(unit))
 
-    def check_validation(self, validation: Validation) -> Batch:
-        """The same rows in the run's type and on its device."""
-        like = self.first.X
-        try:
-            rows = Batch(*(tensor(part).to(like) for part in validation))
-            self.problem.check(Samples(*rows))
-            outputs = self.first.targets.shape[1]
-            if rows.targets.shape[1] != outputs:
-                raise ValueError(f"targets must have {outputs} columns, got {rows.targets.shape[1]}")
-        except ValueError as error:
-            raise ValueError(f"validation: {error}") from None
-        return rows
+def check_validation(problem: Problem, validation: Validation, first: Batch) -> Batch:
+    """The validation rows in the type of the first batch and on its device; raises where they do not fit."""
+    try:
+        rows = Batch(*(tensor(part).to(first.X) for part in validation))
+        problem.check(Samples(*rows))
+        outputs = first.targets.shape[1]
+        if rows.targets.shape[1] != outputs:
+            raise ValueError(f"targets must have {outputs} columns, got {rows.targets.shape[1]}")
+    except ValueError as error:
+        raise ValueError(f"validation: {error}") from None
+    return rows
 
 
 def check_resumed(problem: Problem, state: TrainingState, first: Batch) -> None:
+    """Raise unless the state is one of a run of this network with such targets."""
     try:
         problem.network.check_weights(state.W)
     except ValueError as error:
@@ -261,5 +286,11 @@ def check_resumed(problem: Problem, state: TrainingState, first: Batch) -> None:
         raise ValueError(f"resume must be the state of a run with {now}, got one with {then}")
 
 
-def mean(values: Tensor, weight: Tensor | None) -> float:
-    return float(values.mean() if weight is None else values @ weight.to(values) / weight.to(values).sum())
+def mean(values: Tensor, weight: Tensor | None, reduce: Reduce) -> float:
+    """The mean of one number per row, by weight, over the rows of all ranks."""
+    if weight is None:
+        sums = values.sum(), values.new_tensor(len(values))
+    else:
+        sums = values @ weight.to(values), weight.to(values).sum()
+    total, count = reduce(torch.stack(sums))
+    return float(total / count)

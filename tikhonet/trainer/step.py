@@ -1,158 +1,97 @@
-"""One step of the stochastic trainer on a mini-batch, and what guards it.
+"""One step of the stochastic trainer: the blocks of Alg. 1 on a mini-batch, as a function from state to state.
 
-A step's length is set by the relative change that it makes in its layer's pre-activations and falls linearly to the
-end of the run. Nothing may make the run diverge: a step after which the loss on the same rows is higher is undone
-and later ones are shorter, and when the running loss has risen far above its best the last good state comes back.
+The u-step gives every layer its target (`sweep.py`), a regression on running sums gives V (`statistics.py`), and each
+W moves along its least-squares step in the metric of its inputs' running Gram matrix, as far as `pace.py` allows.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from tikhonet.network.graph import BIAS, Weights
+from tikhonet.network.graph import Layers, Weights
 from tikhonet.network.initial import initial_weights
 from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch
+from tikhonet.trainer.pace import Pace, follow
 from tikhonet.trainer.recipe import LONG, Recipe
-from tikhonet.trainer.sparsity.budget import Support, bring_into
-from tikhonet.trainer.sparsity.pruner import Pruner
-from tikhonet.trainer.statistics import (
-    TINY,
-    FullGram,
-    Gram,
-    LayerState,
-    Pass,
-    RunningClassifier,
-    forward,
-    project_onto,
-    stacked_inputs,
-    step_weights,
-    targets_sweep,
-)
-from tikhonet.trainer.training import Epoch
+from tikhonet.trainer.sparsity.budget import Pruner
+from tikhonet.trainer.sparsity.scopes import restrict
+from tikhonet.trainer.state import TrainingState
+from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, add_numbers, mean_squares
+from tikhonet.trainer.sweep import TINY, Dropout, Pass, forward, targets_sweep
 
 SILENT = 1e-12
+"""The rms of pre-activations below which no scale makes anything of a layer."""
 
 
-@dataclass
-class TrainingState:
-    """All that a run carries from one epoch to the next; given back as `resume`, it goes on bit for bit."""
+@dataclass(frozen=True)
+class Stepper:
+    """`stepper(state, batch)` is the state after a step; nothing else changes.
 
-    W: Weights
-    average: Blocks
-    """The running average of V and W (without U), which is what a user sees."""
-    layers: dict[int, LayerState]
-    classifier: RunningClassifier
-    scale: float
-    """The rms of the inputs, by which they are divided."""
-    generator: Tensor
-    step: int = 0
-    trust: float = 1.0
-    """The factor by which steps are cut back after a rise."""
-    rejected: int = 0
-    loss: float = math.nan
-    """The running mean loss, and the loss of the first batch as its scale."""
-    first_loss: float = math.nan
-    epochs: list[Epoch] = field(default_factory=list)
-    support: Support | None = None
-    """Where weights may be nonzero under a budget, and the share of them that this is."""
-    density: float = 1.0
-    best: TrainingState | None = None
-    """The state after the epoch with the least validation loss; None without validation data."""
+    The step writes over matrices of the state that it is given, so that state is used up: `state.copy()` keeps one.
+    `problem` is in units of the scaled inputs. Every sum over rows goes through `reduce`.
+    """
 
-    def copy(self) -> TrainingState:
-        """Only what steps change in place is cloned: W and V are new tensors after every step."""
-        W = {edge: matrix.clone() for edge, matrix in self.average.W.items()}
-        return replace(
-            self,
-            average=Blocks({}, self.average.V.clone(), W),
-            layers={n: layer.copy() for n, layer in self.layers.items()},
-            classifier=self.classifier.copy(),
-            epochs=list(self.epochs),
-        )
+    problem: Problem
+    recipe: Recipe
+    pace: Pace
+    dropout: Mapping[int, Dropout]
+    pruner: Pruner | None = None
+    reduce: Reduce = keep
 
-
-class Dropout:
-    """Masks with entries 0 or 1/(1 - p), cut from one pool of random numbers: drawing each anew is slow."""
-
-    def __init__(self, p: float, mask: int, generator: torch.Generator, like: Tensor) -> None:
-        draw = torch.rand(max(3 * mask, min(16 * mask, 4_000_000)), generator=generator)
-        self.pool = ((draw >= p).to(like.dtype) / (1 - p)).to(like.device)
-
-    def __call__(self, rows: int, width: int, generator: torch.Generator) -> Tensor:
-        pool, size = self.pool, rows * width
-        if size > len(pool):  # batches may be larger than the first one, for which the pool was made
-            pool = pool.repeat(size // len(pool) + 1)
-        offset = int(torch.randint(len(pool) - size + 1, (1,), generator=generator))
-        return pool[offset : offset + size].view(rows, width)
-
-
-class Steps:
-    """Holds the state of a run and moves it on, batch by batch."""
-
-    def __init__(
-        self,
-        recipe: Recipe,
+    @classmethod
+    def of(
+        cls,
         problem: Problem,
+        recipe: Recipe,
         first: Batch,
         total: int,
-        start: Weights | None,
-        resume: TrainingState | None,
-        seed: int,
-    ) -> None:
-        self.recipe, self.problem, self.total = recipe, problem, total
-        self.pruner = Pruner(recipe.budget, problem, total) if recipe.budget else None
-        self.place = bring_into if self.pruner else project_onto
-        self.generator = torch.Generator().manual_seed(seed)
-        rows = len(first.X)
-        self.size = rows / 1000
+        generator: torch.Generator,
+        reduce: Reduce = keep,
+    ) -> Stepper:
+        """The steps of a run of `total` batches like the `first`; the pools of dropout masks are drawn here."""
         network = problem.network
-        self.preset = preset = recipe.preset(network, total * self.size > LONG)
-        # The masks are drawn before the state, so that a resumed run has the same ones.
-        self.dropout = {
-            layer: Dropout(p, rows * network.width(layer), self.generator, first.X)
+        size = add_numbers(reduce, len(first.X))[0] / 1000
+        preset = recipe.preset(network, total * size > LONG)
+        pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging)
+        dropout = {
+            layer: Dropout.draw(p, len(first.X) * network.width(layer), generator, first.X)
             for layer, p in ((0, preset.drop_inputs), (network.depth, preset.drop_features))
             if p > 0 and network.width(layer) > 1
         }
-        self.state = resume.copy() if resume else self.begin(first, start, seed)
-        self.generator.set_state(self.state.generator)
+        if recipe.budget:
+            recipe.budget.check(problem)
+        pruner = Pruner(recipe.budget, network, total) if recipe.budget else None
+        return cls(problem, recipe, pace, dropout, pruner, reduce)
 
-    def begin_epoch(self) -> TrainingState:
-        """Remember the state, also as what a bad stretch goes back to; so a resumed run has the same."""
-        before = self.state.copy()
-        self.good = replace(before, loss=before.loss if before.step else math.inf)
-        return before
-
-    def begin(self, first: Batch, start: Weights | None, seed: int) -> TrainingState:
-        recipe, network, X = self.recipe, self.problem.network, first.X
-        scale = float(X.double().square().mean().sqrt()) or 1.0
+    def begin(
+        self, first: Batch, start: Weights | None, scale: float, seed: int, generator: torch.Generator
+    ) -> TrainingState:
+        """Where a run begins: at the weights `start`, which are in units of the inputs as given, or at random ones."""
+        recipe, preset, network, X = self.recipe, self.pace.preset, self.problem.network, first.X
         if start is None:
             W = initial_weights(network, recipe.initial, seed, recipe.initial_scale, dtype=X.dtype, device=X.device)
             W = self.even_out(X / scale, W)
         else:
             network.check_weights(start)
             # In units of the scaled inputs a bias is smaller by their scale.
-            W = {(n, m): M.to(X) / (scale if m == BIAS else 1.0) for (n, m), M in start.items()}
-        W = {edge: self.place(self.problem.edge_set(edge), matrix) for edge, matrix in W.items()}
+            W = {pair: M.to(X) / (scale if network.edges[pair].constant else 1.0) for pair, M in start.items()}
+        W = {pair: recipe.place(self.problem.edge_set(pair), matrix) for pair, matrix in W.items()}
         layers = {}
         for n in network.hidden:
-            sources = network.learned_sources(n)
-            if sources:
-                width = sum(network.width(m) for m in sources)
-                layers[n] = LayerState(self.empty_gram(width, X), X.new_zeros(network.widths[n], width))
-        last, outputs = network.widths[-1], first.targets.shape[1]
-        classifier = RunningClassifier.start(X.new_zeros(outputs, last))
-        average = Blocks({}, classifier.V.clone(), {edge: matrix.clone() for edge, matrix in W.items()})
-        return TrainingState(W, average, layers, classifier, scale, self.generator.get_state())
-
-    def empty_gram(self, width: int, like: Tensor) -> Gram | FullGram:
-        if self.preset.metric == "full":
-            return FullGram.empty(width, self.preset.damping_W, like)
-        return Gram.empty(width, self.recipe.rank, self.preset.damping_W, self.generator, like)
+            if network.learned_sources(n):
+                momentum = torch.zeros_like(network.stacked_weights(n, W))
+                metric = Gram.kinds[preset.metric]
+                gram = metric.empty(momentum.shape[1], recipe.rank, preset.damping_W, generator, X)
+                layers[n] = LayerState(gram, momentum)
+        classifier = RunningClassifier.start(X.new_zeros(first.targets.shape[1], network.widths[-1]))
+        average = Blocks({}, classifier.V.clone(), {pair: matrix.clone() for pair, matrix in W.items()})
+        return TrainingState(W, average, layers, classifier, scale, generator.get_state())
 
     def even_out(self, X: Tensor, W: Weights) -> Weights:
         """Scale random weights so that signals neither vanish nor grow with depth.
@@ -164,99 +103,161 @@ class Steps:
         for n in network.hidden:
             Z = network.pre_activation(n, U, W)
             if not network.fixed_sources(n):
-                size = float(Z.square().mean().sqrt())
-                # No scale makes anything of a layer that is silent on all rows.
+                size = float(mean_squares(self.reduce, Z)[0].sqrt())
                 factor = self.recipe.initial_scale / size if size > SILENT else 1.0
                 W |= {(n, m): W[n, m] * factor for m in network.learned_sources(n)}
                 Z *= factor
             U[n] = network.activation.value_(Z)
         return W
 
-    def step(self, batch: Batch) -> tuple[float, float]:
-        """One mini-batch; returns the summed loss before the step and the summed weight."""
-        recipe, problem, state, t = self.recipe, self.problem, self.state, self.state.step
-        X, targets, weight = batch.X / state.scale, batch.targets, batch.weight
-        rows = float(len(X)) if weight is None else float(weight.sum())
-        size = self.size
-        beta, momentum = recipe.memory**size, self.preset.momentum**size
-        masks = {m: drop(len(X), problem.network.width(m), self.generator) for m, drop in self.dropout.items()}
-        here = forward(problem, X, state.W, masks)
+    def __call__(self, state: TrainingState, batch: Batch) -> TrainingState:
+        """One mini-batch: u-, V- and W-step, guards, support, average."""
+        state = state if state.good else state.open_epoch()
+        problem, t = self.problem, state.step
+        batch = batch._replace(X=batch.X / state.scale)
+        masks, generator = self.masks(state.generator, len(batch.X))
+        here = forward(problem, batch.X, state.W, masks)
         features = here.A[problem.network.depth]
-        loss = float(problem.loss.value(targets, features @ state.classifier.V.T, weight).sum())
-        self.update_statistics(here, targets, weight, rows, beta)
+        value = problem.loss.value(batch.targets, features @ state.classifier.V.T, batch.weight)
+        loss, rows = add_numbers(self.reduce, float(value.sum()), batch.total)
+        state = self.update_statistics(state, here, batch, rows)
         V = state.classifier.V
         scores = features @ V.T
-        grad_Z = targets_sweep(problem, V, state.W, here, problem.loss.slope(targets, scores), recipe.damping_U)
-        done = t / self.total
-        # The layers' relative changes add up on the way, so deep networks take shorter steps.
-        depth = min(1.0, (3 / problem.network.depth) ** self.preset.depth_power)
-        # Relative changes add up over the steps too, like a random walk: long runs take shorter ones.
-        length = min(1.0, (LONG / (self.total * size)) ** 0.5)
-        rate = state.trust * self.preset.change * min(1.5, size**0.5) * depth * length * (1 - 0.98 * done)
-        old, new = state.W, dict(state.W)
+        slope = problem.loss.slope(batch.targets, scores)
+        grad_Z = targets_sweep(problem, V, state.W, here, slope, self.recipe.damping_U)
+        W, layers = dict(state.W), {}
         for n, layer in state.layers.items():
-            residual = grad_Z[n] if weight is None else grad_Z[n] * weight[:, None]
-            lengths = {"momentum": momentum, "rate": rate}
-            new |= step_weights(problem, n, old, layer, here, residual, rows, **lengths, place=self.place)
-        if t % 5 == 0 and not self.falls(X, targets, new, here, scores):
-            for layer in state.layers.values():
-                layer.momentum.zero_()
-            new = old
-            state.trust, state.rejected = 0.7 * state.trust, state.rejected + 1
-        elif t % 5 == 0:
-            state.trust = min(1.0, 1.03 * state.trust)
-        if self.pruner:
-            new = self.pruner(new, state, here.A, t + 1)
-        state.W, state.step = new, t + 1
-        self.take_average()
-        self.retreat(loss / max(rows, TINY))
-        return loss, rows
+            residual = batch.weigh(grad_Z[n])
+            moved, layers[n] = self.step_weights(n, state, layer, here, residual, rows)
+            W |= moved
+        trust, rejected = state.trust, state.rejected
+        if self.pace.checks(t):
+            if self.falls(batch, W, V, here, scores):
+                trust = min(1.0, self.pace.recovery * trust)
+            else:
+                W, trust, rejected = state.W, self.pace.cut * trust, rejected + 1
+                layers = stopped(layers)
+        state = replace(
+            state,
+            W=W,
+            layers=layers,
+            generator=generator,
+            step=t + 1,
+            trust=trust,
+            rejected=rejected,
+            epoch_loss=state.epoch_loss + loss,
+            epoch_rows=state.epoch_rows + rows,
+        )
+        state = self.prune(state, here.A) if self.pruner else state
+        self.move_average(state)
+        return self.guard(state, loss / max(rows, TINY))
 
-    def take_average(self) -> None:
-        """Move the average of V and W on: over 1 / (1 - averaging) steps, and over ever fewer towards the end."""
-        state, t = self.state, self.state.step
-        keep = min(self.recipe.averaging**self.size, t / (t + 9)) * max(0.0, 1 - t / self.total)
-        state.average.V.lerp_(state.classifier.V, 1 - keep)
-        for edge, matrix in state.average.W.items():
-            matrix.lerp_(state.W[edge], 1 - keep)
-        if self.pruner:
-            self.pruner.restrict_average(state)
+    def masks(self, random: Tensor, rows: int) -> tuple[Layers, Tensor]:
+        """Dropout masks by layer, and the state of the random numbers after them."""
+        if not self.dropout:
+            return {}, random
+        generator = torch.Generator()
+        generator.set_state(random)
+        masks = {m: drop(rows, self.problem.network.width(m), generator) for m, drop in self.dropout.items()}
+        return masks, generator.get_state()
 
-    def retreat(self, loss: float) -> None:
-        """Go back to the last good state, with half the trust, when the running loss has risen far above its best."""
-        state = self.state
-        if state.step == 1:
-            state.loss = state.first_loss = loss
-        state.loss += 0.1 * (loss - state.loss)
-        if not state.loss <= 2 * self.good.loss + 0.05 * state.first_loss:
-            good, step, rejected = self.good.copy(), state.step, state.rejected + 1
-            self.state = replace(good, step=step, trust=0.5 * state.trust, rejected=rejected, epochs=state.epochs)
-            for layer in self.state.layers.values():
-                layer.momentum.zero_()
-            self.good.trust = self.state.trust
-        elif state.step % 10 == 0 and state.loss <= 1.05 * self.good.loss:
-            self.good = state.copy()
-
-    def update_statistics(self, here: Pass, targets: Tensor, weight: Tensor | None, rows: float, beta: float) -> None:
+    def update_statistics(self, state: TrainingState, here: Pass, batch: Batch, rows: float) -> TrainingState:
         """V-step, and the Gram matrices of the W-steps: both only as often as they change."""
-        problem, state, t, size = self.problem, self.state, self.state.step, self.size
-
-        def weigh(A: Tensor) -> Tensor:
-            return A if weight is None else A * weight[:, None]
-
-        if t < 5 or t % max(1, round(3 / max(1.0, size))) == 0:
-            A = here.A[problem.network.depth]
-            state.classifier.update(problem.loss, A, targets, weigh(A), rows, beta=beta, ridge=self.preset.ridge_V)
-        if t < 5 or t % max(1, round(6 / max(1.0, size))) == 0:
+        problem, pace, classifier, layers = self.problem, self.pace, state.classifier, state.layers
+        if pace.renews(state.step, pace.classifier_every):
+            features, ridge = batch._replace(X=here.A[problem.network.depth]), pace.preset.ridge_V
+            classifier = classifier.update(
+                features, rows, problem.loss, beta=pace.beta, ridge=ridge, reduce=self.reduce
+            )
+        if pace.renews(state.step, pace.gram_every):
+            layers = {}
             for n, layer in state.layers.items():
-                A = stacked_inputs(problem, n, here.A)
-                layer.gram.update(A, weigh(A), rows, beta)
+                inputs = batch._replace(X=problem.network.stacked_inputs(n, here.A))
+                layers[n] = replace(layer, gram=layer.gram.update(inputs, rows, beta=pace.beta, reduce=self.reduce))
+        return replace(state, classifier=classifier, layers=layers)
 
-    def falls(self, X: Tensor, targets: Tensor, W: Weights, here: Pass, scores: Tensor) -> bool:
+    def step_weights(
+        self, n: int, state: TrainingState, layer: LayerState, here: Pass, residual: Tensor, rows: float
+    ) -> tuple[Weights, LayerState]:
+        """W-step of layer n: its damped least-squares step, scaled to the relative change in Z that the pace allows.
+
+        `residual` is the (weighted) gradient in Z at the target. The new matrices are in their sets.
+        """
+        network, pace, reduce = self.problem.network, self.pace, self.reduce
+        A = network.stacked_inputs(n, here.A)
+        R = layer.direction(reduce(residual.T @ A)).div_(-rows)
+        momentum = layer.momentum.mul_(pace.momentum).add_(R, alpha=1 - pace.momentum)
+        probe = slice(0, pace.probe_rows)
+        latest, now = mean_squares(reduce, A[probe] @ R.T, here.Z[n][probe]).tolist()
+        means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
+        signal, change, share = (follow(mean, value, pace.probe_speed) for mean, value in means)
+        length = pace.length(pace.rate(state.step, state.trust), signal, change, latest, share)
+        moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(momentum, alpha=length))
+        layer = replace(layer, momentum=momentum, signal=signal, change=change, share=share)
+        sets = self.problem.edge_set
+        return {pair: self.recipe.place(sets(pair), part.contiguous()) for pair, part in moved.items()}, layer
+
+    def falls(self, batch: Batch, W: Weights, V: Tensor, here: Pass, scores: Tensor) -> bool:
         """Whether the loss of some of the batch's rows is not much higher after the step than before."""
-        some = slice(0, max(32, len(X) // 10))
+        problem, pace = self.problem, self.pace
+        some = slice(0, max(pace.check_rows, len(batch.X) // pace.check_share))
         masks = {m: mask[some] for m, mask in here.masks.items()}
-        after = forward(self.problem, X[some], W, masks).A[self.problem.network.depth] @ self.state.classifier.V.T
-        loss = self.problem.loss
-        before, now = (float(loss.rows(targets[some], part).sum()) for part in (scores[some], after))
-        return now <= 1.1 * before + TINY
+        after = forward(problem, batch.X[some], W, masks).A[problem.network.depth] @ V.T
+        losses = (float(problem.loss.rows(batch.targets[some], part).sum()) for part in (scores[some], after))
+        return pace.falls(*add_numbers(self.reduce, *losses))
+
+    def prune(self, state: TrainingState, A: Layers) -> TrainingState:
+        """The state within its support, which is chosen anew where that is due."""
+        assert self.pruner
+        t, support, density = state.step, state.support, state.density
+        due = self.pruner.due(t, density)
+        if due:
+            density = self.pruner.density(t, density)
+            rows = add_numbers(self.reduce, len(A[0]))[0]
+            power = {m: self.reduce(part.square().sum(0)) / rows for m, part in A.items()}
+            network, V = self.problem.network, state.classifier.V
+            support = self.pruner.budget.choose(network, state.W, V, power, density)
+        if support is None:
+            return state
+        layers = self.pruner.restrict(state.layers, support, density, t, due)
+        return replace(state, W=restrict(state.W, support), layers=layers, support=support, density=density)
+
+    def move_average(self, state: TrainingState) -> None:
+        """Move the average of V and W on, in place, with the zeros of the support."""
+        kept = self.pace.kept(state.step)
+        state.average.V.lerp_(state.classifier.V, 1 - kept)
+        for pair, matrix in state.average.W.items():
+            matrix.lerp_(state.W[pair], 1 - kept)
+            if state.support is not None:
+                matrix.mul_(state.support[pair])
+
+    def guard(self, state: TrainingState, loss: float) -> TrainingState:
+        """The state with its running loss moved on; where that has risen far, the last good state with less trust."""
+        pace, good = self.pace, state.good
+        assert good
+        mean, first = (loss, loss) if state.step == 1 else (state.loss, state.first_loss)
+        mean = follow(mean, loss, pace.loss_speed)
+        if pace.retreats(mean, good.loss, first):
+            back = good.copy()
+            return replace(
+                state,
+                W=back.W,
+                average=back.average,
+                layers=stopped(back.layers),
+                classifier=back.classifier,
+                loss=back.loss,
+                first_loss=back.first_loss,
+                support=back.support,
+                density=back.density,
+                trust=pace.retreat_cut * state.trust,
+                rejected=state.rejected + 1,
+            )
+        state = replace(state, loss=mean, first_loss=first)
+        if pace.is_good(state.step, mean, good.loss):
+            return replace(state, good=replace(state.copy(), good=None, best=None))
+        return state
+
+
+def stopped(layers: Mapping[int, LayerState]) -> dict[int, LayerState]:
+    """The layers with their momentum gone."""
+    return {n: replace(layer, momentum=layer.momentum.zero_()) for n, layer in layers.items()}

@@ -1,4 +1,4 @@
-"""The record of a stochastic run: its epochs, the network it leaves, and how it ended."""
+"""What the stochastic trainer leaves behind: its epochs, and the network with the way it ended."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 from tikhonet.descent.result import Result, Status
 from tikhonet.problem.objective import Blocks, Problem
-from tikhonet.trainer.sparsity.measure import Sparsity
+from tikhonet.trainer.saving import saved
+from tikhonet.trainer.sparsity.zeros import Sparsity
 
 
+@saved
 @dataclass(frozen=True)
 class Epoch:
     """One pass of the stochastic trainer over the data."""
@@ -30,19 +32,20 @@ class Epoch:
 
 
 def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
-    """The one with the least validation loss, among those whose density is the last one's."""
+    """The epoch with the least validation loss, among those whose density is the last one's."""
     return min(epochs, key=lambda epoch: (epoch.density, epoch.validation_loss))
 
 
 @dataclass(frozen=True)
 class Training:
-    """What the stochastic trainer leaves: V and W (`blocks.U` is empty unless polished), and its epochs."""
+    """A finished run: V and W (`blocks.U` is empty unless polished), and its epochs."""
 
     problem: Problem
     blocks: Blocks = field(repr=False)
     status: Status
     epochs: list[Epoch] = field(repr=False)
     state: Any = field(repr=False)
+    """A `TrainingState` to go on from; baselines keep their own here."""
     detail: str = ""
     polished: Result | None = field(default=None, repr=False)
     """The full-batch run that finished it: its history says what it cost and what it changed."""

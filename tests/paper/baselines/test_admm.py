@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 
 from tests.strategies import normal
 from tikhonet import Fenchel, Network, Problem, RowL1Ball, Softmax, Status
+from tikhonet.network.activation import ClippedReLU, ReLU
 from tikhonet.paper.baselines import admm
 from tikhonet.paper.baselines.admm import ADMM, Split, least_squares, square, update_pre_activation
 
@@ -69,7 +70,7 @@ def test_the_activations_minimise_the_lagrangian_one_layer_after_the_other(netwo
         curvature = torch.autograd.functional.hessian(value, still).reshape(len(slope), -1)
         slow.A[n] = point - torch.linalg.solve(curvature, slope).reshape(point.shape)
         inputs = network.pre_activation(n, slow.A, W) - slow.P[n]
-        slow.Z[n] = update_pre_activation(inputs, slow.A[n] + slow.Q[n], solver.beta, solver.alpha)
+        slow.Z[n] = update_pre_activation(inputs, slow.A[n] + slow.Q[n], solver.beta, solver.alpha, network.activation)
         torch.testing.assert_close(split.A[n], slow.A[n])
         torch.testing.assert_close(split.Z[n], slow.Z[n])
 
@@ -104,19 +105,27 @@ def test_the_weights_step_minimises_the_lagrangian(network):
         assert lagrangian(problem, solver, split, targets, moved, V) > best
 
 
-def test_pre_activations_are_the_minima_of_their_two_parabolas():
-    inputs, outputs = normal(30), normal(30, seed=1)
-    found = update_pre_activation(inputs, outputs, 0.8, 2.5)
+@pytest.mark.parametrize("activation", [ReLU(), ClippedReLU(0.4)], ids=lambda activation: activation.name)
+def test_pre_activations_are_the_minima_of_their_parabolas(activation):
+    inputs, outputs = normal(60), normal(60, seed=1)
+    found = update_pre_activation(inputs, outputs, 0.8, 2.5, activation)
     for p, q, z in zip(inputs.tolist(), outputs.tolist(), found.tolist(), strict=True):
 
         def cost(x, p=p, q=q):
-            return 0.8 * (x - p) ** 2 + 2.5 * (max(0.0, x) - q) ** 2
+            return 0.8 * (x - p) ** 2 + 2.5 * (min(activation.upper, max(0.0, x)) - q) ** 2
 
-        sides = [
-            minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-10})
-            for bounds in ((-9, 0), (0, 9))
-        ]
+        ends = (-9, 0), (0, min(9, activation.upper)), (min(9, activation.upper), 9.1)
+        sides = [minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-10}) for bounds in ends]
         assert cost(z) <= min(side.fun for side in sides) + 1e-9
+
+
+def test_a_clipped_network_is_trained_and_its_features_stay_below_the_cap():
+    X, targets = normal(40, 4), normal(40, 2, seed=1)
+    network = Network.chain([4, 8, 8], activation=ClippedReLU(0.5))
+    training = ADMM(epochs=10).run(Problem(network, lift=Fenchel()), X, targets)
+    assert training.status is Status.FINISHED
+    assert training.epochs[-1].loss < float(targets.square().sum(1).mean()) / 2
+    assert float(network.features(X, training.blocks.W).max()) <= 0.5
 
 
 def test_least_squares_is_ridge_regression():

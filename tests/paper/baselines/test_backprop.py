@@ -4,7 +4,8 @@ from sklearn.datasets import load_digits
 
 from tikhonet import Fenchel, Network, Problem, Status
 from tikhonet.network.initial import initial_weights
-from tikhonet.paper.baselines import SOLVERS, Backprop, Pruning
+from tikhonet.paper.baselines.backprop import SOLVERS, Backprop
+from tikhonet.paper.baselines.pruning import Pruning
 
 RATES = {"SGD": 0.03, "Nesterov": 0.03, "AdaGrad": 0.02, "AdaDelta": 1.0, "RMSProp": 1e-3, "Adam": 3e-3}
 

@@ -4,8 +4,8 @@ from sklearn.datasets import load_digits
 
 from tikhonet import Fenchel, Network, Problem
 from tikhonet.network.graph import BIAS
-from tikhonet.paper.baselines import Backprop, Pruning
-from tikhonet.paper.baselines.pruning import PrunedWeights
+from tikhonet.paper.baselines.backprop import Backprop
+from tikhonet.paper.baselines.pruning import PrunedWeights, Pruning
 
 GRADUAL = {"begin": 0.1, "end": 0.7}
 

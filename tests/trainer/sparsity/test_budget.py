@@ -12,8 +12,8 @@ from tests.strategies import SETS, make_samples, problems, seeds
 from tests.trainer.runs import SMALL64
 from tikhonet import BlockDescent, Box, Budget, Fenchel, Network, NonNegative, Problem, RowL1Ball, Status, Stochastic
 from tikhonet.network.graph import BIAS
-from tikhonet.trainer.sparsity.budget import bring_into, counted, free_layers, number
-from tikhonet.trainer.sparsity.measure import check_sparsity
+from tikhonet.trainer.sparsity.scopes import RowScope, Scope, free_layers, number
+from tikhonet.trainer.sparsity.zeros import check_sparsity
 
 OVERS = ["row", "layer", "network", "units"]
 
@@ -50,7 +50,7 @@ def test_the_weights_kept_are_those_with_the_largest_signal(over):
     power = {m: torch.rand(width) for m, width in enumerate(network.widths)}
     support = Budget(0.4, over).choose(network, W, torch.ones(2, 3), power)
     assert bool(support[1, BIAS].all())
-    size = {edge: (W[edge].abs() * power[edge[1]].sqrt()).numpy() for edge in counted(network)}
+    size = {edge: (W[edge].abs() * power[edge[1]].sqrt()).numpy() for edge in network.penalised}
     if over == "row":
         groups = [[(edge, k)] for edge in size for k in range(len(size[edge]))]
     elif over == "layer":
@@ -82,7 +82,7 @@ def test_the_units_kept_hand_most_signal_on():
 @settings(max_examples=30)
 def test_any_network_and_set_ends_feasible_within_its_budget(problem, seed, over, share):
     network = problem.network
-    if not counted(network) or (over == "units" and not free_layers(network)):
+    if not network.penalised or (over == "units" and not free_layers(network)):
         return
     samples = make_samples(problem, seed, rows=23, weighted=True)
     solver = Stochastic(epochs=8, batch_size=8, budget=Budget(share, over))
@@ -196,13 +196,13 @@ def test_a_batch_with_nan_leaves_a_model_within_its_budget(digits):
 
 
 @given(seeds)
-def test_bringing_into_a_ball_keeps_the_number_of_nonzeros(seed):
+def test_shrinking_into_a_ball_keeps_the_number_of_nonzeros(seed):
     M = torch.randn(6, 9, generator=torch.Generator().manual_seed(seed)) * (torch.arange(9) < 4)
     for set_ in (set_ for set_ in SETS if "Ball" in str(set_)):
-        inside = bring_into(set_, M)
+        inside = set_.shrink(M)
         assert set_.contains(inside)
         assert torch.equal(inside != 0, M != 0)
-    assert bool((bring_into(NonNegative(), M) >= 0).all())
+    assert bool((NonNegative().shrink(M) >= 0).all())
 
 
 @pytest.mark.parametrize(
@@ -246,3 +246,23 @@ def test_the_refit_of_weighted_rows_solves_its_least_squares(digits):
     solver = Stochastic(epochs=2, batch_size=200, budget=Budget(0.1))
     training = solver.run(problem, X, problem.loss.encode(y), weight=weight)
     assert training.sparsity.refit.residual <= 1e-12
+
+
+def test_a_new_scope_is_one_class(digits):
+    class Half(RowScope):
+        """Every row keeps half of what was asked for."""
+
+        name = "half a row"
+
+        def choose(self, network, W, V, power, share):
+            return super().choose(network, W, V, power, share / 2)
+
+        def allowed(self, network, share):
+            return super().allowed(network, share / 2)
+
+    try:
+        training = train(digits, Budget(0.1, "half a row"))
+        assert set((training.blocks.W[1, 0] != 0).sum(1).tolist()) == {3}
+        assert check_sparsity(training.sparsity)[0].holds
+    finally:
+        del Scope.kinds._kinds["half a row"]

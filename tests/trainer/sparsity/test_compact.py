@@ -4,8 +4,8 @@ from hypothesis import given, settings
 
 from tests.strategies import networks, seeds
 from tikhonet import Budget, Network, Problem, compact
-from tikhonet.trainer.sparsity.budget import free_layers, restrict
-from tikhonet.trainer.sparsity.measure import living, measure_sparsity
+from tikhonet.trainer.sparsity.scopes import free_layers, living, restrict
+from tikhonet.trainer.sparsity.zeros import measure_sparsity
 
 
 def scores(network, X, W, V):

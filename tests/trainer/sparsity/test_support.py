@@ -11,7 +11,7 @@ from tikhonet import Blocks, Budget, Fenchel, Network, Problem
 from tikhonet.trainer.batches import Batch
 from tikhonet.trainer.sparsity.refit import RIDGE, refit_on_support
 from tikhonet.trainer.sparsity.support import SupportSolver, group_rows, solve_on_support
-from tikhonet.trainer.statistics import forward, targets_sweep
+from tikhonet.trainer.sweep import forward, targets_sweep
 
 
 def row_by_row(H, B, support):

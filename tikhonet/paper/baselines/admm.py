@@ -1,10 +1,10 @@
 """Training by ADMM: every layer split in two, with multipliers. Our own implementation of this class of methods.
 
-    minimise  sum_i loss(y_i, V a_{i,N})    subject to  z_n = sum over m of W_{n,m} a_m,  a_n = max(0, z_n)
+    minimise  sum_i loss(y_i, V a_{i,N})    subject to  z_n = sum over m of W_{n,m} a_m,  a_n = sigma(z_n)
 
 with scaled multipliers p_n and q_n of the two constraints and penalties `beta` and `alpha`:
 
-    L = loss + sum_n beta/2 |z_n - W a + p_n|^2 + alpha/2 |a_n - max(0, z_n) + q_n|^2  (less the multipliers' squares).
+    L = loss + sum_n beta/2 |z_n - W a + p_n|^2 + alpha/2 |a_n - sigma(z_n) + q_n|^2  (less the multipliers' squares).
 
 An iteration passes once over the layers from the last to the first, then over the weights; each step is a closed form
 over all samples, the linear ones with one factor for all of them. The multipliers rest during the first `warm_up`
@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.descent.result import Status
+from tikhonet.network.activation import Activation
 from tikhonet.network.graph import Layers, Network, Weights
 from tikhonet.network.initial import Initial, check_initial, initial_weights
 from tikhonet.paper.baselines.backprop import is_finite
@@ -65,7 +66,7 @@ class Split:
         for _, part in self.parts():
             for n in network.hidden:
                 first = part.Z[n] - network.pre_activation(n, part.A, W)
-                second = part.A[n] - part.Z[n].relu()
+                second = part.A[n] - network.activation.value(part.Z[n])
                 off += square(first) + square(second)
                 size += square(part.Z[n]) + square(part.A[n])
                 if multiply:
@@ -168,9 +169,8 @@ class ADMM:
         if n == network.depth:
             H += V.T @ V
         for k in network.targets(n):
-            H += network.edges[k, n].adjoint(
-                network.edges[k, n].apply(unit, W.get((k, n))), W.get((k, n)), alpha=self.beta
-            )
+            edge, M = network.edges[k, n], W.get((k, n))
+            edge.adjoint(edge.apply(unit, M), M, out=H, alpha=self.beta)
         return torch.cholesky_inverse(torch.linalg.cholesky(H))
 
     def update_activations(
@@ -180,7 +180,7 @@ class ADMM:
         sums: Layers = {}  # the pre-activations W a that are still those of the present a
         for n in reversed(network.hidden):
             A, Z, P, Q = split.A[n], split.Z[n], split.P[n], split.Q[n]
-            slope = Z.relu().sub_(Q).sub_(A).mul_(self.alpha)
+            slope = network.activation.value(Z).sub_(Q).sub_(A).mul_(self.alpha)
             if n == network.depth:
                 slope.addmm_(targets - A @ V.T, V)
             for k in network.targets(n):
@@ -189,20 +189,17 @@ class ADMM:
                 network.edges[k, n].adjoint(pull, W.get((k, n)), out=slope)
             A.addmm_(slope, inverses[n])
             sums[n] = network.pre_activation(n, split.A, W)
-            Z.copy_(update_pre_activation(sums[n] - P, A + Q, self.beta, self.alpha))
+            Z.copy_(update_pre_activation(sums[n] - P, A + Q, self.beta, self.alpha, network.activation))
 
     def update_weights(self, network: Network, split: Split, W: Weights, n: int) -> Weights:
         """Minimise L (and a small ridge) over all matrices of layer n."""
-        sources = network.learned_sources(n)
-        if not sources:
+        if not network.learned_sources(n):
             return {}
-        fixed = [m for m in network.sources(n) if m not in sources]
         goal = split.Z[n] + split.P[n]
-        if fixed:
+        if fixed := network.fixed_sources(n):
             goal -= network.pre_activation(n, split.A, W, fixed)
-        inputs = torch.cat([split.A[m] for m in sources], dim=1) if len(sources) > 1 else split.A[sources[0]]
-        parts = least_squares(inputs, goal, self.ridge).split([network.width(m) for m in sources], dim=1)
-        return {(n, m): part.contiguous() for m, part in zip(sources, parts, strict=True)}
+        solution = least_squares(network.stacked_inputs(n, split.A), goal, self.ridge)
+        return {edge: part.contiguous() for edge, part in network.split_weights(n, solution).items()}
 
 
 def square(values: Tensor) -> float:
@@ -217,13 +214,19 @@ def least_squares(A: Tensor, T: Tensor, ridge: float) -> Tensor:
     return torch.cholesky_solve(A.T @ T, torch.linalg.cholesky_ex(H)[0]).T.contiguous()
 
 
-def update_pre_activation(inputs: Tensor, outputs: Tensor, beta: float, alpha: float) -> Tensor:
-    """Minimise over z, entry by entry:  beta (z - inputs)^2 + alpha (max(0, z) - outputs)^2.
+def update_pre_activation(inputs: Tensor, outputs: Tensor, beta: float, alpha: float, activation: Activation) -> Tensor:
+    """Minimise over z, entry by entry:  beta (z - inputs)^2 + alpha (sigma(z) - outputs)^2.
 
-    Either side of zero holds one parabola; the better of their minima.
+    Inside the interval of the activation, below it and above it lies one parabola each; the best of their minima.
     """
-    above = ((beta * inputs + alpha * outputs) / (beta + alpha)).clamp_(min=0)
-    below = inputs.clamp(max=0)
-    cost_above = beta * (above - inputs).square() + alpha * (above - outputs).square()
-    cost_below = beta * (below - inputs).square() + alpha * outputs.square()
-    return torch.where(cost_above <= cost_below, above, below)
+    best = ((beta * inputs + alpha * outputs) / (beta + alpha)).clamp_(activation.lower, activation.upper)
+    cost = beta * (best - inputs).square() + alpha * (best - outputs).square()
+    sides = (
+        (activation.lower, inputs.clamp(max=activation.lower)),
+        (activation.upper, inputs.clamp(min=activation.upper)),
+    )
+    for bound, side in sides:
+        if math.isfinite(bound):
+            beside = beta * (side - inputs).square() + alpha * (outputs - bound).square()
+            best, cost = torch.where(beside < cost, side, best), torch.minimum(beside, cost)
+    return best

@@ -18,10 +18,12 @@ from torch import Tensor
 
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch
-from tikhonet.trainer.sparsity.budget import Budget, Support, bring_into, restrict
+from tikhonet.trainer.sparsity.budget import Budget
+from tikhonet.trainer.sparsity.scopes import Support, restrict, stacked
 from tikhonet.trainer.sparsity.support import solve_on_support
-from tikhonet.trainer.statistics import TINY, forward, stacked_inputs, stacked_weights, targets_sweep
+from tikhonet.trainer.sweep import TINY, forward, targets_sweep
 
 RIDGE = 0.1
 """rho, relative to the mean eigenvalue of A'A."""
@@ -29,7 +31,7 @@ RIDGE = 0.1
 
 @dataclass(frozen=True)
 class Refit:
-    """What the refit solved, and whether it was kept: it is where the training loss is not higher after it."""
+    """A refit that was solved; its weights are kept where the training loss is not higher with them."""
 
     residual: float
     """|gradient on the supports| relative to its linear part, in float64, the largest of all layers."""
@@ -44,7 +46,7 @@ class Refit:
 
 @dataclass
 class Sums:
-    """Over all samples: Gram matrices and pulls towards the targets by layer, mean squares of every layer's units."""
+    """Sums over all samples: Gram matrices and pulls towards the targets by layer, squares of every layer's units."""
 
     gram: Layers
     pull: Layers
@@ -59,37 +61,36 @@ def refit_on_support(
     budget: Budget,
     support: Support | None,
     damping: float,
+    reduce: Reduce = keep,
 ) -> tuple[Weights, Refit]:
     """Weights with the zeros that the budget asks for, and what was solved for them.
 
     `epoch` gives all batches; `support` is None where the run has not come down to its budget yet.
     """
-    sums = add_up(problem, epoch(), blocks, damping)
+    sums, network = add_up(problem, epoch(), blocks, damping, reduce), problem.network
     if support is None:
         power = {m: total / sums.weight for m, total in sums.power.items()}
-        support = budget.choose(problem.network, blocks.W, blocks.V, power)
+        support = budget.choose(network, blocks.W, blocks.V, power)
     W, residual = dict(blocks.W), 0.0
-    for n, gram in sums.gram.items():
-        old, mask = stacked_weights(problem, n, blocks.W).double(), stacked_weights(problem, n, support)
+    for n, mask in stacked(network, support).items():
+        old, gram = network.stacked_weights(n, blocks.W), sums.gram[n]
         # Summed in float32, where a product with itself is not quite symmetric.
         H = (gram + gram.T) / (2 * sums.weight)
         H.diagonal().add_(RIDGE * float(H.diagonal().mean()) + TINY)
-        linear = old @ H + sums.pull[n] / sums.weight
+        linear = old.double() @ H + sums.pull[n] / sums.weight
         new = solve_on_support(H, linear, mask)
         gradient = (new @ H - linear) * mask
         residual = max(residual, float(gradient.norm() / ((linear * mask).norm() + TINY)))
-        sources = problem.network.learned_sources(n)
-        split = new.to(W[n, sources[0]]).split([problem.network.width(m) for m in sources], dim=1)
-        W |= {(n, m): part.contiguous() for m, part in zip(sources, split, strict=True)}
+        W |= {pair: part.contiguous() for pair, part in network.split_weights(n, new.to(old)).items()}
     both = [
-        {edge: bring_into(problem.edge_set(edge), matrix) for edge, matrix in weights.items()}
+        {pair: problem.edge_set(pair).shrink(matrix) for pair, matrix in weights.items()}
         for weights in (restrict(blocks.W, support), W)
     ]
-    refit = Refit(residual, *(training_loss(problem, epoch(), blocks.V, weights) for weights in both))
+    refit = Refit(residual, *(training_loss(problem, epoch(), blocks.V, weights, reduce) for weights in both))
     return both[refit.kept], refit
 
 
-def add_up(problem: Problem, batches: Iterable[Batch], blocks: Blocks, damping: float) -> Sums:
+def add_up(problem: Problem, batches: Iterable[Batch], blocks: Blocks, damping: float, reduce: Reduce) -> Sums:
     network, sums = problem.network, Sums({}, {}, {})
 
     def add(name: Layers, n: int, part: Tensor) -> None:
@@ -100,21 +101,24 @@ def add_up(problem: Problem, batches: Iterable[Batch], blocks: Blocks, damping: 
         slope = problem.loss.slope(batch.targets, here.A[network.depth] @ blocks.V.T)
         grad_Z = targets_sweep(problem, blocks.V, blocks.W, here, slope, damping)
         for m, A in here.A.items():
-            add(sums.power, m, (A if batch.weight is None else A * batch.weight[:, None]).mul(A).sum(0))
+            add(sums.power, m, batch.weigh(A).mul(A).sum(0))
         for n in network.hidden:
             if network.learned_sources(n):
-                A = stacked_inputs(problem, n, here.A)
-                weighted = A if batch.weight is None else A * batch.weight[:, None]
+                A = network.stacked_inputs(n, here.A)
+                weighted = batch.weigh(A)
                 add(sums.gram, n, weighted.T @ A)
                 add(sums.pull, n, grad_Z[n].T @ weighted.neg())
-        sums.weight += float(len(batch.X)) if batch.weight is None else float(batch.weight.sum())
+        sums.weight += batch.total
+    for name in (sums.gram, sums.pull, sums.power):
+        name |= {n: reduce(part) for n, part in name.items()}
+    sums.weight = float(reduce(torch.tensor(sums.weight, dtype=torch.float64)))
     return sums
 
 
-def training_loss(problem: Problem, batches: Iterable[Batch], V: Tensor, W: Weights) -> float:
-    """Summed over the samples, without dropout."""
+def training_loss(problem: Problem, batches: Iterable[Batch], V: Tensor, W: Weights, reduce: Reduce) -> float:
+    """The loss summed over the samples, without dropout."""
     total = torch.zeros((), dtype=torch.float64)
     for batch in batches:
         scores = problem.network.features(batch.X, W) @ V.T
         total += problem.loss.value(batch.targets, scores, batch.weight).sum().double().cpu()
-    return float(total)
+    return float(reduce(total))

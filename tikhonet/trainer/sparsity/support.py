@@ -12,10 +12,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tikhonet.trainer.saving import saved
+from tikhonet.trainer.statistics import Gram
+
 CELLS = 4_000_000
 """Entries of the padded matrices of one group, at most (unless one row has more)."""
+PADDING = 1.3, 8
+"""A row joins a group of rows up to 1.3 times as long as the first and 8 more: padding that costs less than a group."""
 
 
+@saved
 @dataclass(frozen=True)
 class Group:
     """Rows with supports of similar size: their columns, and which of these are padding."""
@@ -38,8 +44,8 @@ def group_rows(support: Tensor) -> list[Group]:
     counts = sizes[order].tolist()
     while start < len(order):
         # A group ends where the next row would pad it too much, or fill it.
-        stop, first = start + 1, counts[start]
-        while stop < len(order) and counts[stop] <= 1.3 * first + 8 and (stop - start + 1) * counts[stop] ** 2 <= CELLS:
+        stop, longest = start + 1, PADDING[0] * counts[start] + PADDING[1]
+        while stop < len(order) and counts[stop] <= longest and (stop - start + 1) * counts[stop] ** 2 <= CELLS:
             stop += 1
         rows = order[start:stop]
         # Columns of the support first, in order: booleans sort stably.
@@ -58,9 +64,21 @@ def padded(H: Tensor, group: Group) -> Tensor:
     return blocks
 
 
+@saved
+@dataclass(frozen=True)
+class Mask:
+    """A support that a layer's steps are cut to."""
+
+    support: Tensor
+
+    def direction(self, gram: Gram, R: Tensor) -> Tensor:
+        return gram.precondition(R).mul_(self.support)
+
+
+@saved
 @dataclass(frozen=True)
 class SupportSolver:
-    """The inverses of all H[S_k, S_k], to be applied many times."""
+    """The inverses of all H[S_k, S_k], to be applied many times: the least-squares step of a support."""
 
     groups: list[Group]
     inverses: list[Tensor]
@@ -70,6 +88,9 @@ class SupportSolver:
         groups = group_rows(support)
         factors = [torch.linalg.cholesky_ex(padded(H, group))[0] for group in groups]
         return cls(groups, [torch.cholesky_inverse(factor) for factor in factors])
+
+    def direction(self, gram: Gram, R: Tensor) -> Tensor:
+        return self(R)
 
     def __call__(self, B: Tensor) -> Tensor:
         """The minimiser of every row; zero off the support."""

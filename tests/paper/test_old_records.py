@@ -1,0 +1,81 @@
+"""Folders of version 0.1, a file a trial, become one file of records; and the committed records make their pages."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tikhonet.paper.experiment import load_records
+from tikhonet.paper.old_records import convert_folder
+from tikhonet.paper.page import write_report
+from tikhonet.paper.records import FILE, RecordError
+
+OLD = Path(__file__).parent / "version_0_1"
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(OLD, tmp_path / "old")
+
+
+def test_every_figure_of_an_old_folder_is_kept_and_its_files_stay(folder):
+    before = sorted((folder / "records").iterdir())
+    assert convert_folder(folder)
+    assert sorted((folder / "records").iterdir()) == before
+    found = {record.method: record for record in load_records(folder)}
+    assert set(found) == {"bcd-16", "fewer-16"}  # the way of fewer passes was called brief
+    for method, old in (("bcd-16", "bcd-16-0"), ("fewer-16", "brief-16-0")):
+        content = json.loads((folder / "records" / f"{old}.json").read_text())
+        for name in ("title", "trial", "data", "settings", "seconds", "loss", "retrieval", "codes", "versions"):
+            assert getattr(found[method], name) == content[name]
+
+
+def test_checks_get_the_keys_of_their_sentences(folder):
+    convert_folder(folder)
+    keys = [[check["key"] for check in record.checks] for record in load_records(folder)]
+    assert keys == [["feasible", "descent", "stationary", "codes"], ["feasible", "descent", "stationary"]]
+
+
+def test_pictures_are_kept_where_the_page_shows_them(folder):
+    convert_folder(folder)
+    shown, hidden = load_records(folder)
+    with np.load(folder / "records" / "bcd-16-0.npz") as arrays:
+        for name in arrays.files:
+            np.testing.assert_array_equal(shown.picture(name), arrays[name])
+    assert hidden.pictures == {}
+
+
+def test_an_old_folder_has_a_page_and_is_converted_once(folder):
+    page = write_report(folder).page.read_text()
+    assert page.count("BCD, fewer passes") > 1
+    assert not convert_folder(folder)
+
+
+def test_a_damaged_old_record_is_refused_by_name(folder):
+    path = folder / "records" / "brief-16-0.json"
+    path.write_text(path.read_text()[:200])
+    with pytest.raises(RecordError, match=r"brief-16-0\.json .*cannot be read"):
+        convert_folder(folder)
+    assert not (folder / FILE).exists()
+
+
+@pytest.mark.parametrize("name", ["sparse-fashion", "hashing-cifar10-pixels"])
+def test_a_committed_record_makes_its_page_figures_and_tables(name, tmp_path):
+    shutil.copy(RESULTS / name / FILE, tmp_path)
+    report = write_report(tmp_path)
+    records = load_records(tmp_path)
+    assert report.page.read_text().count('<tr><td class="name') >= len({record.method for record in records})
+    assert all(path.stat().st_size > 100 for path in (*report.figures, *report.tables))
+
+
+def test_all_committed_records_can_be_read():
+    folders = sorted(path.parent for path in RESULTS.glob(f"*/{FILE}"))
+    assert sum(len(load_records(folder)) for folder in folders) == 374
+
+
+def test_the_committed_records_are_small():
+    assert sum(path.stat().st_size for path in RESULTS.rglob("*.jsonl")) < 6e6
+    assert not list(RESULTS.rglob("*.json"))

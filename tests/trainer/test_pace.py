@@ -1,0 +1,64 @@
+"""Step lengths, guards and annealing as one object."""
+
+from dataclasses import replace
+
+import pytest
+
+from tikhonet.trainer.pace import Pace, follow
+from tikhonet.trainer.recipe import DEEP, LONG, USUAL
+
+PACE = Pace(USUAL, total=100, size=1.0, depth=3, memory=0.94, averaging=0.98)
+
+
+def test_steps_fall_linearly_to_two_percent():
+    assert PACE.rate(0, 1.0) == USUAL.change
+    assert PACE.rate(50, 1.0) == pytest.approx(0.51 * USUAL.change)
+    assert PACE.rate(100, 0.5) == pytest.approx(0.5 * 0.02 * USUAL.change)
+
+
+def test_deep_and_long_runs_take_shorter_steps_and_larger_batches_longer_ones():
+    assert replace(PACE, depth=12).rate(0, 1.0) == pytest.approx(USUAL.change / 2)
+    assert replace(PACE, preset=DEEP, depth=12).rate(0, 1.0) == pytest.approx(DEEP.change / 4)
+    assert replace(PACE, depth=1).rate(0, 1.0) == USUAL.change
+    assert replace(PACE, total=round(4 * LONG)).rate(0, 1.0) == pytest.approx(USUAL.change / 2)
+    assert replace(PACE, size=0.25).rate(0, 1.0) == pytest.approx(USUAL.change / 2)
+    assert replace(PACE, size=1.44).rate(0, 1.0) == pytest.approx(1.2 * USUAL.change)
+    assert replace(PACE, size=9.0, total=20).rate(0, 1.0) == pytest.approx(1.5 * USUAL.change)
+
+
+def test_memories_mean_the_same_per_sample():
+    half = replace(PACE, size=0.5)
+    assert half.beta**2 == pytest.approx(PACE.beta) == pytest.approx(0.94)
+    assert half.momentum**2 == pytest.approx(PACE.momentum) == pytest.approx(USUAL.momentum)
+
+
+def test_the_average_is_short_at_first_and_gone_at_the_end():
+    assert PACE.kept(1) == pytest.approx(0.1 * 0.99)
+    assert replace(PACE, total=10**9).kept(10**6) == pytest.approx(0.98, rel=1e-2)
+    assert PACE.kept(100) == PACE.kept(101) == 0.0
+
+
+def test_statistics_are_renewed_at_first_always_and_then_by_rows():
+    assert all(PACE.renews(t, PACE.gram_every) for t in range(5))
+    assert [t for t in range(5, 30) if PACE.renews(t, PACE.gram_every)] == [6, 12, 18, 24]
+    assert [t for t in range(5, 12) if replace(PACE, size=3.0).renews(t, PACE.gram_every)] == [6, 8, 10]
+    assert all(replace(PACE, size=20.0).renews(t, PACE.classifier_every) for t in range(20))
+
+
+def test_a_sudden_large_change_counts_at_once_and_a_small_one_does_not():
+    assert PACE.length(0.3, signal=4.0, change=1.0, latest=0.01, share=1.0) == pytest.approx(0.6)
+    assert PACE.length(0.3, signal=4.0, change=1.0, latest=16.0, share=1.0) == pytest.approx(0.15)
+    assert follow(follow(0.0, 1.0, 0.05), 1.0, 0.05) == pytest.approx(1 - 0.95**2)
+
+
+def test_guards_tell_chance_from_a_rise():
+    assert PACE.falls(1.0, 1.1)
+    assert not PACE.falls(1.0, 1.11)
+    assert not PACE.falls(1.0, float("nan"))
+    assert not PACE.retreats(2.0, best=1.0, first=1.0)
+    assert PACE.retreats(2.06, best=1.0, first=1.0)
+    assert PACE.retreats(float("nan"), best=1.0, first=1.0)
+    assert PACE.is_good(20, 1.05, best=1.0)
+    assert not PACE.is_good(21, 1.0, best=1.0)
+    assert not PACE.is_good(20, 1.06, best=1.0)
+    assert [t for t in range(12) if PACE.checks(t)] == [0, 5, 10]

@@ -1,0 +1,149 @@
+"""The records of one run gathered by method, and claims judged by them: all that pages are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Generic, TypeVar
+
+from tikhonet.paper.figures import Values
+from tikhonet.paper.records import Record, RecordError
+
+ORDER = ("printed", "proximal", "stochastic", "sgd", "reference")
+"""The families of methods, in the order of the page's rows."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The words of a measurement, and whether the claim holds by it (None: it cannot be told)."""
+
+    text: str
+    holds: bool | None
+
+    @property
+    def verdict(self) -> str:
+        return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, where it is made, and one finding for each side that is judged."""
+
+    words: str
+    findings: tuple[Finding, ...]
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method over its trials."""
+
+    records: tuple[Any, ...]
+    """Records of the experiment's own kind."""
+
+    @property
+    def name(self) -> str:
+        return str(self.records[0].group)
+
+    @property
+    def title(self) -> str:
+        return str(self.records[0].title)
+
+    @property
+    def label(self) -> str:
+        """The title, short enough for a figure."""
+        return self.title
+
+    @property
+    def family(self) -> str:
+        return str(self.records[0].family)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the method is drawn dashed and hollow."""
+        return False
+
+    @property
+    def scores(self) -> list[float]:
+        """The scores of the trials that did not diverge."""
+        return [record.score for record in self.records if record.score is not None]
+
+    @property
+    def score(self) -> float:
+        """The mean score; NaN where a trial diverged."""
+        return fmean(self.scores) if len(self.scores) == len(self.records) else math.nan
+
+    @property
+    def seconds(self) -> float:
+        return fmean(record.seconds for record in self.records)
+
+    @property
+    def passes(self) -> float:
+        return fmean(record.passes for record in self.records)
+
+    @property
+    def statuses(self) -> str:
+        return ", ".join(sorted({record.status for record in self.records}))
+
+    def mean(self, value: Callable[[Any], float | None]) -> float:
+        found = [value(record) for record in self.records]
+        return fmean(math.nan if number is None else number for number in found)
+
+    def checks(self, key: str) -> list[tuple[int, dict[str, Any]]]:
+        """The checks with this key in the trials' certificates, each with its trial."""
+        return [(record.trial, check) for record in self.records for check in record.checks if check["key"] == key]
+
+    def holds(self, key: str) -> list[bool | None]:
+        return [check["holds"] for _, check in self.checks(key)]
+
+    def values(self, values: Sequence[float]) -> Values:
+        """The method's row of a figure, with these values."""
+        return Values(self.label, self.title, self.family, values, self.sparse)
+
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True)
+class Comparison(Generic[R]):
+    """All methods of one experiment on one data set at one size."""
+
+    rows: dict[str, R]
+
+    @classmethod
+    def of(cls, records: Sequence[Record], kind: type[R], order: Callable[[R], Any]) -> Comparison[R]:
+        if not records:
+            raise RecordError("a report needs at least one record, got none; run the experiment first")
+        first = records[0]
+        for record in records:
+            for name in ("experiment", "size", "data"):
+                if getattr(record, name) != getattr(first, name):
+                    raise RecordError(
+                        f"records of one report must share their {name}, but {record.name} differs from {first.name}; "
+                        "keep each run in a folder of its own"
+                    )
+        names = dict.fromkeys(record.group for record in records)
+        rows = [kind(tuple(record for record in records if record.group == name)) for name in names]
+        return cls({row.name: row for row in sorted(rows, key=order)})
+
+    @property
+    def first(self) -> Any:
+        return next(iter(self.rows.values())).records[0]
+
+    @property
+    def records(self) -> list[Any]:
+        return [record for row in self.rows.values() for record in row.records]
+
+    def family(self, *names: str) -> list[R]:
+        return [row for row in self.rows.values() if row.family in names]
+
+    def load(self) -> str:
+        """A sentence for captions of seconds, where the machine had other things to do."""
+        machines = [record.hardware for record in self.records if record.hardware.get("load") is not None]
+        busy = [machine["load"] for machine in machines if machine["load"] > (machine["cores"] or 1)]
+        if not busy:
+            return ""
+        cores = machines[0]["cores"]
+        return f" The machine was shared (load up to {max(busy):.1f} on {cores} cores): read ratios, not seconds."

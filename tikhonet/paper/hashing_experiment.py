@@ -1,0 +1,276 @@
+"""Sec. 3.3.2: supervised hashing with very deep networks, against ADMM, back-propagation and classical methods.
+
+The paper trains a plain 48 x 256 network on MNIST and a 16 x 1024 one on CIFAR-10, and compares with ADMM. Here the
+same network is trained in six ways (block coordinate descent towards learned codes, once more in a fifth of the passes,
+and towards class codewords; ADMM and Adam towards class codewords; and as a classifier whose predicted class gives the
+code), and four methods without a network stand beside them. Every way makes codes of every length from three seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tikhonet.data.dataset import Dataset
+from tikhonet.hashing.codes import Codes
+from tikhonet.hashing.index import HammingIndex
+from tikhonet.hashing.quality import code_report
+from tikhonet.hashing.retrieval import evaluate
+from tikhonet.network.graph import Network
+from tikhonet.paper.baselines.admm import ADMM
+from tikhonet.paper.baselines.backprop import Backprop
+from tikhonet.paper.baselines.discrete_hash import DiscreteHash
+from tikhonet.paper.baselines.linear_hashes import ITQ, PrincipalComponents, RandomProjections
+from tikhonet.paper.comparison import Claim
+from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Method, Score, Size, Watch
+from tikhonet.paper.figures import Figure
+from tikhonet.paper.hash_coders import Classical, Classifier, Hasher, Trained, Way
+from tikhonet.paper.hash_databases import SETTINGS, Database, read_database
+from tikhonet.paper.hashing_figures import hashing_figures
+from tikhonet.paper.hashing_findings import hashing_claims
+from tikhonet.paper.hashing_results import SHOWN_BITS, AtLength, Coding, Hashing, HashRecord
+from tikhonet.paper.pictures import Picture, photograph
+from tikhonet.paper.records import Pictures, finite
+
+FEW = 10_000
+FEWER = 5
+"""The part of the passes that shows how soon block coordinate descent is as good as others at the end: one in 5."""
+ORDER = ("bcd", "fewer", "words", "admm", "adam", "classifier", "sdh", "itq", "pca", "random")
+NEIGHBOURS = 8
+FIRST, HARDEST = 3, 3
+"""Queries whose neighbours are kept as pictures: the first ones, and of the others those with most wrong ones."""
+SHOWN = ("bcd", "admm", "adam", "classifier", "words")
+"""Whose neighbours are shown: the first two of these that were run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashSize(Size):
+    """How much is done: the lengths of the codes, and the settings of each way.
+
+    `hasher` and `classifier` are parameters of the estimators; `adam` and `admm` settings of these solvers.
+    """
+
+    bits: tuple[int, ...]
+    hasher: dict[str, Any]
+    classifier: dict[str, Any]
+    adam: dict[str, Any]
+    admm: dict[str, Any]
+    few: dict[str, int] = field(default_factory=dict)
+    """Passes of the hasher, the classifier and Adam over no more than `FEW` images, where they are not those above."""
+
+    def for_rows(self, rows: int) -> HashSize:
+        """The size with the passes that so many training images get."""
+        if not self.few or rows > FEW:
+            return self
+        return replace(
+            self,
+            hasher=self.hasher | {"max_iter": self.few["hasher"]},
+            classifier=self.classifier | {"max_iter": self.few["classifier"]},
+            adam=self.adam | {"epochs": self.few["adam"]},
+        )
+
+
+QUICK = HashSize(
+    "quick",
+    bits=(16, 32),
+    hasher={"max_iter": 12, "batch_size": 200, "dropout": 0.0},
+    classifier={"max_iter": 12, "batch_size": 200, "dropout": 0.0},
+    adam={"rate": 2e-3, "batch_size": 32, "epochs": 12},
+    admm={"epochs": 12},
+    threads=1,
+)
+"""Chosen by the mAP of 32 bits with 300 of the digits' training images as queries, among eight settings of the hasher
+(batch size, epochs, dropout), six of Adam (rate, batch size) and six of ADMM (penalties, warm-up), which keeps its
+own."""
+
+FULL = HashSize(
+    "full",
+    bits=(16, 24, 32, 48, 64),
+    hasher={"max_iter": 5, "dropout": 0.0},
+    classifier={"max_iter": 5, "dropout": 0.0},
+    adam={"rate": 1e-4, "batch_size": 128, "epochs": 10},
+    admm={"epochs": 20, "beta": 0.1, "warm_up": 20},
+    few={"hasher": 30, "classifier": 30, "adam": 60},
+)
+"""Rate and batch of Adam and the penalties of ADMM, whose multipliers rest, are the best of five and six trials,
+held out from 10,000 images of MNIST (`benchmarks/deep.py --tune`); all start looks-linear."""
+
+
+@dataclass(frozen=True)
+class HashMethod(Method):
+    """One way of making codes, at one length."""
+
+    bits: int = field(kw_only=True)
+    way: str = field(kw_only=True)
+    trainer: Way = field(kw_only=True)
+
+    @property
+    def group(self) -> str:
+        return self.way
+
+    @property
+    def steps(self) -> int:
+        return self.trainer.steps
+
+    def settings(self) -> dict[str, Any]:
+        return self.trainer.settings()
+
+
+class HashingExperiment(Experiment):
+    """Ten ways of making codes: retrieval with their bounds by ties, and training time."""
+
+    name = "hashing"
+    data_sets = tuple(SETTINGS)
+    sizes = (QUICK, FULL)
+    record, row = HashRecord, Coding
+    score = Score("mean_average_precision", "mAP", 4)
+    sides = ("This library, here",)
+    template = "hashing.html.j2"
+
+    def read(self, name: str, load: Callable[[str, str], Dataset]) -> Database:
+        return read_database(name, load)
+
+    def methods(self, size: HashSize, data: Database, epochs: int | None = None) -> list[HashMethod]:
+        """Every way at every length, as `<way>-<bits>`; `epochs` sets the passes of all that train a network."""
+        size = size.for_rows(len(data.X_train))
+        network = Network.chain([data.X.shape[1], *data.hidden], bias=True)
+        limit, passes = ({"max_iter": epochs}, {"epochs": epochs}) if epochs else ({}, {})
+        classifier = Classifier(network, size.classifier | limit)
+        hasher = {"codes": "learned", **size.hasher, **limit}
+        fewer = hasher | {"max_iter": max(1, hasher["max_iter"] // FEWER)}
+        backprop: dict[str, Any] = {"initial": "auto", **size.adam, **passes}
+        found: list[tuple[str, str, str, Way]] = [
+            ("bcd", "BCD, learned codes", "stochastic", Hasher(network, hasher)),
+            ("fewer", "BCD, fewer passes", "stochastic", Hasher(network, fewer)),
+            ("words", "BCD, class codewords", "stochastic", Hasher(network, hasher | {"codes": "classes"})),
+            ("admm", "ADMM", "printed", Trained(network, ADMM(**size.admm | passes))),
+            ("adam", "Adam", "sgd", Trained(network, Backprop("Adam", **backprop))),
+            ("classifier", "Classifier as hash", "proximal", classifier),
+            ("sdh", "SDH", "proximal", Classical(DiscreteHash)),
+            ("itq", "ITQ", "reference", Classical(ITQ)),
+            ("pca", "Principal components", "reference", Classical(PrincipalComponents)),
+            ("random", "Random projections", "reference", Classical(RandomProjections)),
+        ]
+        return [
+            HashMethod(f"{way}-{bits}", title, family, bits=bits, way=way, trainer=trainer)
+            for bits in size.bits
+            for way, title, family, trainer in found
+        ]
+
+    def trial(self, method: HashMethod, data: Database, seed: int, watch: Watch) -> dict[str, Any]:
+        """Codes are learned, the database is searched for the queries, and both are measured."""
+        coder = method.trainer.train(data.X_train, data.y_train, method.bits, seed, watch)
+        retrieval, quality, drawn = {}, {}, {}
+        if coder.codes:
+            base, queries = coder.codes(data.X), coder.codes(data.X_query)
+            retrieval = evaluate(queries, data.y_query, base, data.y, n_bits=method.bits).to_dict()
+            quality = code_report(base, method.bits).to_dict()
+            drawn = neighbours(base, queries, method.bits, data) if method.way in SHOWN else {}
+        return {
+            "way": method.way,
+            "bits": method.bits,
+            "samples": len(data.X_train),
+            "passes": coder.passes,
+            "loss": [finite(value) for value in coder.loss],
+            "seconds": coder.seconds,
+            "retrieval": retrieval,
+            "codes": quality,
+            "status": coder.status,
+            "message": coder.message,
+            "checks": list(coder.checks),
+            "pictures": drawn,
+        }
+
+    def order(self, row: Coding) -> int:
+        return ORDER.index(row.name)
+
+    def compare(self, records: Any) -> Hashing:
+        ordered = sorted(records, key=lambda record: (record.bits, record.trial))
+        return Hashing.of(ordered, Coding, self.order)  # type: ignore[return-value]
+
+    def findings(self, results: Hashing) -> list[Claim]:
+        return hashing_claims(results)
+
+    def figures(self, results: Hashing) -> list[Figure]:
+        return hashing_figures(results)
+
+    def result_rows(self, results: Hashing) -> list[AtLength]:
+        return [
+            AtLength(way, bits)
+            for way in results.rows.values()
+            for bits in sorted({record.bits for record in way.records})
+        ]
+
+    def columns(self, results: Hashing) -> list[Column]:
+        def measure(name: str) -> Callable[[AtLength], float | None]:
+            return lambda row: row.measure(name)
+
+        four, two = "{:.4f}".format, "{:.2f}".format
+        return [
+            Column("bits", lambda row: row.bits, str),
+            Column("mAP", measured_map, self.score.form, under="by ties", small=ties, unknown=DIVERGED),
+            Column("precision", measure("precision_within"), four, under="empty", small=empty_balls),
+            Column("recall", measure("recall_within"), four, wide=True),
+            Column("seconds", lambda row: row.seconds),
+            Column("distinct codes", measure("distinct"), "{:,.0f}".format, wide=True),
+            Column("bit balance", measure("balance"), two, wide=True),
+            Column("bit correlation", measure("correlation"), two, wide=True),
+            Column("lowest by ties", lambda row: row.bound("lower"), hidden=True),
+            Column("highest by ties", lambda row: row.bound("upper"), hidden=True),
+            Column("empty balls", measure("empty_balls"), hidden=True),
+            Column("trials", lambda row: row.trials, hidden=True),
+        ]
+
+    def parts(self, results: Hashing) -> dict[str, Any]:
+        """Queries at the shown length, with their nearest images."""
+        ways = [way for name in SHOWN if (way := results.rows.get(name)) and results.shown in way.lengths]
+        retrieved = []
+        for way in ways[:2]:
+            records = [record for record in way.at(results.shown or SHOWN_BITS) if record.pictures]
+            retrieved += [(way, query_pictures(record)) for record in records[:1]]
+        trials = sorted({row.trials for row in self.result_rows(results)})
+        return {"shown": results.shown, "retrieved": retrieved, "trials": trials}
+
+
+def measured_map(row: AtLength) -> float | None:
+    return row.bound("expected")
+
+
+def ties(row: AtLength) -> str:
+    return f"{row.tied.lower:.3f}–{row.tied.upper:.3f}" if row.tied else ""  # noqa: RUF001
+
+
+def empty_balls(row: AtLength) -> str:
+    share = row.measure("empty_balls")
+    return "" if share is None else f"{100 * share:.1f}%"
+
+
+def neighbours(base: Codes, queries: Codes, n_bits: int, data: Database) -> Pictures:
+    """Some queries with the images nearest to them; ties go to those that come first in the database."""
+    distances, ids = HammingIndex(n_bits).add(base).search(queries, min(NEIGHBOURS, len(base)))
+    wrong = (data.y[ids] != data.y_query[:, None]).sum(1)
+    hardest = FIRST + np.argsort(-wrong[FIRST:], kind="stable")[:HARDEST]
+    shown = np.concatenate([np.arange(min(FIRST, len(queries))), hardest])
+    return {
+        "queries": data.query_images[shown],
+        "query_labels": data.y_query[shown],
+        "found": data.images[ids[shown]],
+        "found_labels": data.y[ids[shown]],
+        "found_distances": distances[shown],
+    }
+
+
+def query_pictures(record: HashRecord) -> list[tuple[Picture, list[tuple[Picture, bool]]]]:
+    """Every query, and the images found for it with whether they are right."""
+    names = ("queries", "query_labels", "found", "found_labels", "found_distances")
+    labels, shown = record.data["labels"], []
+    for query, label, images, others, distances in zip(*map(record.picture, names), strict=True):
+        near = []
+        for image, other, distance in zip(images, others, distances, strict=True):
+            bits = f"{distance} bit{'s' if distance != 1 else ''}"
+            near.append((photograph(image, f"{labels[other]}, {bits}"), bool(other == label)))
+        shown.append((photograph(query, labels[label]), near))
+    return shown

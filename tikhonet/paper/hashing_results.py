@@ -1,0 +1,141 @@
+"""Records and rows of the hashing experiment: every way of making codes, at every length."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from tikhonet.hashing.ties import Tied
+from tikhonet.paper.comparison import Comparison, Row
+from tikhonet.paper.records import Record
+
+DASHED = ("fewer", "words", "sdh", "pca", "random")
+"""Drawn with dashed lines, beside another method of the same colour."""
+SHORTER = {
+    "Principal components": "PCA",
+    "BCD, class codewords": "BCD, codewords",
+    "BCD, learned codes": "BCD, learned",
+    "BCD, fewer passes": "BCD, fewer",
+    "Random projections": "random proj.",
+}
+SHOWN_BITS = 48
+"""The length that curves and pictures are shown for, where it was run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashRecord(Record):
+    """A trial of Sec. 3.3.2: codes of one length by one way of making them."""
+
+    way: str
+    bits: int
+    loss: list[float | None]
+    """Of every pass over the training images, where the method has one."""
+    retrieval: dict[str, Any]
+    """`Retrieval.to_dict()`; empty where training diverged."""
+    codes: dict[str, Any]
+    """`CodeReport.to_dict()` of the database."""
+
+    @property
+    def score(self) -> float | None:
+        return self.retrieval["mean_average_precision"]["expected"] if self.retrieval else None
+
+    @property
+    def label(self) -> str:
+        return f"{self.title}, {self.bits} bits"
+
+    @property
+    def group(self) -> str:
+        return self.way
+
+
+@dataclass(frozen=True)
+class Coding(Row):
+    """One way of making codes: all of its lengths and trials."""
+
+    records: tuple[HashRecord, ...]
+
+    @property
+    def label(self) -> str:
+        return SHORTER.get(self.title, self.title)
+
+    @property
+    def sparse(self) -> bool:
+        return self.name in DASHED
+
+    @property
+    def lengths(self) -> list[int]:
+        """Those at which no trial diverged."""
+        diverged = {record.bits for record in self.records if not record.retrieval}
+        return sorted({record.bits for record in self.records} - diverged)
+
+    def at(self, bits: int) -> list[HashRecord]:
+        return [record for record in self.records if record.bits == bits]
+
+    def precision(self, bits: int) -> Tied:
+        """Mean average precision, mean of the trials, with the mean bounds by the order of ties."""
+        found = [record.retrieval["mean_average_precision"] for record in self.at(bits)]
+        return Tied(*(fmean(part[name] for part in found) for name in ("expected", "lower", "upper")))
+
+    def measure(self, bits: int, name: str) -> float:
+        """A measure without ties: of the retrieval such as "precision_within", or of the codes such as "balance"."""
+        return fmean(float((record.retrieval | record.codes)[name]) for record in self.at(bits))
+
+    def seconds_at(self, bits: int) -> float:
+        """The least of the trials: the work is the same in all, and some may have shared their core."""
+        return min(record.seconds for record in self.at(bits))
+
+
+@dataclass(frozen=True)
+class AtLength:
+    """One way at one length: a row of the table of results."""
+
+    way: Coding
+    bits: int
+
+    @property
+    def title(self) -> str:
+        return self.way.title
+
+    @property
+    def family(self) -> str:
+        return self.way.family
+
+    @property
+    def trials(self) -> int:
+        return len(self.way.at(self.bits))
+
+    @property
+    def seconds(self) -> float:
+        return self.way.seconds_at(self.bits)
+
+    @property
+    def tied(self) -> Tied | None:
+        return self.way.precision(self.bits) if self.bits in self.way.lengths else None
+
+    def bound(self, name: str) -> float | None:
+        return getattr(self.tied, name) if self.tied else None
+
+    def measure(self, name: str) -> float | None:
+        return self.way.measure(self.bits, name) if self.tied else None
+
+
+class Hashing(Comparison[Coding]):
+    """All ways of one run."""
+
+    @property
+    def lengths(self) -> list[int]:
+        return sorted({bits for way in self.rows.values() for bits in way.lengths})
+
+    @property
+    def shown(self) -> int | None:
+        """The length to show curves and pictures of; None where everything diverged."""
+        return SHOWN_BITS if SHOWN_BITS in self.lengths else max(self.lengths, default=None)
+
+    def noise(self, *values: float) -> float:
+        """The largest standard error that a difference of two means over these queries can have.
+
+        A query's value lies in 0 to 1, so that its variance is at most p (1 - p) with p the mean.
+        """
+        return math.sqrt(sum(p * (1 - p) for p in values) / self.first.data["queries"])

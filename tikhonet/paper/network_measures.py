@@ -1,0 +1,122 @@
+"""Measures of a trained network: the refitted classifier (Sec. 3.2), sparsity, and pictures of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tikhonet.descent.result import Status
+from tikhonet.model.svm import choose_svm
+from tikhonet.network.graph import Network, Weights
+from tikhonet.paper.labelled_images import Images
+from tikhonet.paper.network_trials import Outcome
+from tikhonet.paper.records import Pictures
+
+UNITS = 16
+"""First-layer units whose weights are kept: those with the longest rows."""
+MISTAKES = 24
+"""Test images that are kept: those that are wrong by the largest margin."""
+PATTERN = 112
+"""Sides of the picture of a matrix's zeros; a larger matrix is averaged over blocks."""
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The data as the solvers take it."""
+
+    X: Tensor
+    y: Tensor
+    X_test: Tensor
+    y_test: Tensor
+    classes: int
+
+    @classmethod
+    def of(cls, data: Images) -> Tensors:
+        X, X_test = (torch.tensor(part, dtype=torch.float32) for part in (data.X_train, data.X_test))
+        y, y_test = (torch.tensor(part, dtype=torch.int64) for part in (data.y_train, data.y_test))
+        return cls(X, y, X_test, y_test, data.classes)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Test errors in percent, by the SVM and by V, and the SVM's scores of the test images."""
+
+    error: float | None
+    error_V: float | None
+    C: float | None
+    test: Tensor | None
+
+
+def refit(network: Network, outcome: Outcome, data: Tensors, seed: int) -> Scores:
+    """A linear SVM on the features; its C is chosen on a tenth of the training rows, the same way for all."""
+    if outcome.status == Status.NONFINITE.name:  # its weights are those before it diverged
+        return Scores(None, None, None, None)
+    parts = data.X, data.X_test
+    if outcome.W is not None:
+        parts = network.features(data.X, outcome.W), network.features(data.X_test, outcome.W)
+    features, features_test = parts
+    if not bool(features.isfinite().all() & features_test.isfinite().all()):
+        return Scores(None, None, None, None)
+    svm = choose_svm(features, data.y, classes=data.classes, seed=seed)
+    scores = svm.scores(features_test)
+    by_V = None if outcome.V is None else percent_wrong(features_test @ outcome.V.T, data.y_test)
+    return Scores(percent_wrong(scores, data.y_test), by_V, svm.C, scores)
+
+
+def percent_wrong(scores: Tensor, labels: Tensor) -> float:
+    return 100 * float((scores.argmax(1) != labels).double().mean())
+
+
+def nonzero(outcome: Outcome) -> dict[str, float]:
+    """Percent of weights that are not exactly zero, by layer."""
+    matrices = {} if outcome.W is None else {f"W{n}": M for (n, _), M in outcome.W.items()}
+    if outcome.V is not None:
+        matrices["V"] = outcome.V
+    return {name: 100 * float((M != 0).double().mean()) for name, M in matrices.items()}
+
+
+def picture_arrays(outcome: Outcome, scores: Scores, data: Images) -> Pictures:
+    """Small arrays from which the report draws."""
+    found: Pictures = {}
+    if outcome.W is not None:
+        found |= weight_pictures(outcome.W)
+    if scores.test is not None:
+        found |= mistake_pictures(scores.test, data)
+    return found
+
+
+def weight_pictures(W: Weights) -> Pictures:
+    first = W[min(W)].nan_to_num()
+    longest = first.norm(dim=1).argsort(descending=True, stable=True)[:UNITS]
+    # Half precision has no room for the weights of a diverged run, so each unit is in units of its largest weight.
+    scaled = first[longest] / first[longest].abs().amax(1, keepdim=True).clamp(min=1e-30)
+    patterns = {f"pattern_W{n}": pattern(M) for (n, _), M in W.items()}
+    return {"units": longest.numpy(), "weights": scaled.numpy().astype(np.float16), **patterns}
+
+
+def pattern(M: Tensor) -> NDArray[Any]:
+    """The share of nonzeros in each block of the matrix, in 255ths."""
+    rows, columns = (min(PATTERN, size) for size in M.shape)
+    share = torch.nn.functional.adaptive_avg_pool2d((M != 0).float()[None, None], (rows, columns))[0, 0]
+    return (255 * share).round().to(torch.uint8).numpy()
+
+
+def mistake_pictures(scores: Tensor, data: Images) -> Pictures:
+    truth = torch.as_tensor(data.y_test, dtype=torch.int64)
+    predicted = scores.argmax(1)
+    counts = torch.bincount(truth * data.classes + predicted, minlength=data.classes**2)
+    margin = scores.amax(1) - scores.gather(1, truth[:, None]).squeeze(1)
+    worst = margin.argsort(descending=True, stable=True)[: min(MISTAKES, int((predicted != truth).sum()))].numpy()
+    shades = data.X_test[worst].reshape(len(worst), *data.shape)
+    top = max(float(data.X_test.max()), 1e-30)
+    return {
+        "confusion": counts.reshape(data.classes, data.classes).numpy(),
+        "mistakes": np.rint(255 * np.clip(shades / top, 0, 1)).astype(np.uint8),
+        "mistakes_true": truth.numpy()[worst],
+        "mistakes_predicted": predicted.numpy()[worst],
+    }

@@ -1,0 +1,179 @@
+"""From the records of a run to its page: one HTML file that needs nothing but a browser, figures and tables beside it.
+
+`write_report` reads no experiment's name: whatever a page shows comes from the methods of `Experiment`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tikhonet.network.extras import require
+from tikhonet.paper.comparison import Comparison
+from tikhonet.paper.experiment import Experiment, Table, find_experiment, load_records
+from tikhonet.paper.figures import Figure
+from tikhonet.paper.old_records import convert_folder
+from tikhonet.paper.records import Record, write_whole
+from tikhonet.paper.scales import short
+
+COMMON = ("experiment", "size", "method", "seed", "message")
+"""Texts of a record that its table of trials leaves out."""
+SHARED = ("data", "settings", "versions", "hardware", "pictures")
+"""Fields of a record that are no measurements."""
+ANSWERS = {True: "yes", False: "no", None: "cannot be told"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """The files that were written."""
+
+    page: Path
+    figures: list[Path]
+    tables: list[Path]
+
+
+def write_report(output: str | os.PathLike[str], *, command: str | None = None) -> Report:
+    """From `output/records.jsonl`: `report.html`, `figures/*.png` and `*.pdf`, `tables/*.csv`, all in `output`.
+
+    `command` is what the page says redoes it.
+    """
+    folder = Path(output)
+    convert_folder(folder)
+    records = load_records(folder)
+    experiment = find_experiment(records[0].experiment)
+    results = experiment.compare(records)
+    figures = experiment.figures(results)
+    drawn = [path for figure in figures for path in figure.draw().save(folder / "figures", figure.name)]
+    saved = [
+        save_table(table, folder / "tables" / f"{name}.csv") for name, table in tables(experiment, results).items()
+    ]
+    written = [path.relative_to(folder).as_posix() for path in (*drawn, *saved)]
+    write_whole(folder / "report.html", render(experiment, results, figures, written, command).encode())
+    return Report(folder / "report.html", drawn, saved)
+
+
+def render(
+    experiment: Experiment, results: Comparison[Any], figures: list[Figure], written: list[str], command: str | None
+) -> str:
+    jinja2 = require("jinja2")
+    from markupsafe import Markup
+
+    loader, undefined = jinja2.FunctionLoader(asset), jinja2.StrictUndefined
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=undefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["short"] = short
+    environment.filters["inline"] = inline
+    columns = [column for column in experiment.columns(results) if not column.hidden]
+    page: str = environment.get_template(experiment.template).render(
+        css=Markup(asset("page.css")),
+        js=Markup(asset("page.js")),
+        experiment=experiment,
+        first=results.first,
+        rows=list(results.rows.values()),
+        claims=experiment.findings(results),
+        figures=figures,
+        columns=columns,
+        results=[(row, cells(columns, row)) for row in experiment.result_rows(results)],
+        command=command or f"tikhonet reproduce {experiment.name} --{results.first.size}",
+        minutes=sum(record.wall for record in results.records) / 60,
+        files=written,
+        **experiment.parts(results),
+    )
+    return page
+
+
+def inline(figure: Figure) -> Any:
+    """The figure as a part of the page."""
+    from markupsafe import Markup
+
+    return Markup(figure.draw().svg())
+
+
+def asset(name: str) -> str:
+    return (files("tikhonet.paper") / "assets" / name).read_text(encoding="utf-8")
+
+
+def cells(columns: list[Any], row: Any) -> Iterator[tuple[Any, str, str]]:
+    """The column, the text and the small text of every cell of a row; `column.unknown` stands for None and NaN."""
+    for column in columns:
+        value = column.value(row)
+        unknown = value is None or value != value
+        yield column, column.unknown if unknown else column.form(value), column.small(row)
+
+
+def tables(experiment: Experiment, results: Comparison[Any]) -> dict[str, Table]:
+    """Everything on the page and all figures of the records, by file name."""
+    columns, records = experiment.columns(results), results.records
+    labelled = [(record.label, record.trial, record) for record in records]
+    found: dict[str, Table] = {
+        "summary": [
+            ["method", *(column.heading for column in columns)],
+            *([row.title, *(column.value(row) for column in columns)] for row in experiment.result_rows(results)),
+        ],
+        "trials": trial_table(records),
+        "curves": [
+            ["method", "trial", "curve", "step", "value"],
+            *([*who, *point] for *who, record in labelled for point in curve_points(vars(record))),
+        ],
+        "certificates": [
+            ["method", "trial", "claim", "holds", "figure"],
+            *([*who, c["claim"], ANSWERS[c["holds"]], c["figure"]] for *who, r in labelled for c in r.checks),
+        ],
+        "settings": [
+            ["method", "setting", "value"],
+            *([row.title, *item] for row in results.rows.values() for item in row.records[0].settings.items()),
+        ],
+    }
+    if claims := experiment.findings(results):
+        head = [part for side in experiment.sides for part in (side, f"{side}: verdict")]
+        found["claims"] = [
+            ["where", "claim", *head],
+            *([c.where, c.words, *(part for f in c.findings for part in (f.text, f.verdict))] for c in claims),
+        ]
+    return {name: table for name, table in (found | experiment.tables(results)).items() if len(table) > 1}
+
+
+def trial_table(records: list[Record]) -> Table:
+    """Every single figure of every trial, under its name in the record."""
+    rows = [{"method": record.label} | dict(flat(vars(record))) for record in records]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return [names, *([row.get(name) for name in names] for row in rows)]
+
+
+def flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Numbers and texts of nested dictionaries, as `nonzero.W1`; lists are left out."""
+    for name, value in values.items():
+        if isinstance(value, dict) and name not in SHARED:
+            yield from flat(value, f"{prefix}{name}.")
+        elif not isinstance(value, dict | list) and name not in COMMON:
+            yield f"{prefix}{name}", value
+
+
+def curve_points(values: dict[str, Any]) -> Iterator[tuple[str, int, float | None]]:
+    """Every list of numbers in nested dictionaries, point by point."""
+    for name, value in values.items():
+        if isinstance(value, dict) and name not in SHARED:
+            yield from curve_points(value)
+        elif isinstance(value, list) and name != "checks":
+            yield from ((name, step, number) for step, number in enumerate(value))
+
+
+def save_table(table: Table, path: Path) -> Path:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([[cell(value) for value in row] for row in table])
+    write_whole(path, buffer.getvalue().encode())
+    return path
+
+
+def cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.6g}"
+    return "" if value is None else value

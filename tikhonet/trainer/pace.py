@@ -1,0 +1,135 @@
+"""How long the stochastic trainer's steps are, what guards them, and how often its statistics are renewed.
+
+A step's length is set by the relative change that it makes in its layer's pre-activations and falls linearly to the
+end of the run. Nothing may make the run diverge: a step after which the loss on the same rows is higher is undone
+and later ones are shorter, and when the running loss has risen far above its best the last good state comes back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tikhonet.trainer.recipe import LONG, Preset
+from tikhonet.trainer.sweep import TINY
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The pace of one run; it answers by the number t of a step and by running figures, and remembers nothing.
+
+    The first six fields describe the run. The others are constants that suit all runs; settings are for batches of
+    1000 rows and are converted to batches of `size` thousand rows, so that they mean the same per sample.
+    """
+
+    preset: Preset
+    total: int
+    """Steps of the run."""
+    size: float
+    """Rows of a batch (over all ranks) in thousands."""
+    depth: int
+    """Hidden layers of the network."""
+    memory: float
+    averaging: float
+
+    annealing: float = 0.98
+    """How much of the step length is gone at the end; a rest of 2% keeps the last steps from being lost."""
+    largest_gain: float = 1.5
+    """Steps grow with the root of the batch, as its noise falls, but no more than this: the model is only local."""
+    shallow: int = 3
+    """Layers up to which steps need not be shorter: relative changes add up on the way through the layers."""
+    long: float = LONG
+    """Steps of 1000 rows from which on they get shorter: changes add up over the steps like a random walk."""
+
+    probe_rows: int = 64
+    """Rows on which a step's change is measured: enough for a mean square, and next to nothing to compute."""
+    probe_speed: float = 0.05
+    """How fast mean squares of signal and change follow: over 20 steps, so that one odd batch sets no length."""
+
+    check_every: int = 5
+    """Steps between two checks of a step's loss, each of which costs a forward pass on some rows."""
+    check_rows: int = 32
+    """Rows of a check, at least: fewer would judge by chance."""
+    check_share: int = 10
+    """A check takes one row in so many, where these are more."""
+    tolerated_rise: float = 1.1
+    """The loss after a step over the one before from which on it is undone: noise alone makes 10%."""
+    cut: float = 0.7
+    """The factor on the trust in steps after one was undone."""
+    recovery: float = 1.03
+    """The factor after a good check: twelve of them make up for one cut, so trust comes back slower than it goes."""
+
+    loss_speed: float = 0.1
+    """How fast the running loss follows: over ten batches, whose losses differ by chance."""
+    retreat_rise: float = 2.0
+    """The running loss over its best from which on the last good state comes back: checks have missed a slow rise."""
+    retreat_slack: float = 0.05
+    """A rise by this share of the first loss is none: a loss near zero may double at any time."""
+    retreat_cut: float = 0.5
+    """The factor on the trust then: what has failed over many steps needs much shorter ones."""
+    good_every: int = 10
+    """Steps between two looks at whether a state is good, since remembering one copies all matrices."""
+    good_rise: float = 1.05
+    """The running loss over its best up to which a state counts as good: waiting for a new best would lose more."""
+
+    warm_steps: int = 5
+    """Steps at the start that all renew their statistics, which change fast there."""
+    classifier_every: int = 3
+    """Steps of 1000 rows between two V-steps: the regression's sums remember many batches, so it moves slowly."""
+    gram_every: int = 6
+    """Steps of 1000 rows between two updates of a Gram matrix: the inputs of a layer change more slowly yet."""
+    average_warmup: int = 9
+    """The average of V and W is over t / (t + 9) steps' memory at first: it would keep the start for long."""
+
+    @property
+    def beta(self) -> float:
+        """The memory of the running sums, by step."""
+        return float(self.memory**self.size)
+
+    @property
+    def momentum(self) -> float:
+        """The memory of the steps' direction, by step."""
+        return float(self.preset.momentum**self.size)
+
+    def rate(self, t: int, trust: float) -> float:
+        """The relative change that step t makes in a layer's pre-activations."""
+        depth = min(1.0, (self.shallow / self.depth) ** self.preset.depth_power)
+        length = min(1.0, (self.long / (self.total * self.size)) ** 0.5)
+        gain = min(self.largest_gain, self.size**0.5)
+        return float(trust * self.preset.change * gain * depth * length * (1 - self.annealing * (t / self.total)))
+
+    def length(self, rate: float, signal: float, change: float, latest: float, share: float) -> float:
+        """The factor on a direction for this relative change, from mean squares of signal and unscaled change.
+
+        A sudden large change (the `latest`) counts at once, a sudden small one only as the mean follows.
+        """
+        return float(rate * (signal / (max(change, latest * share) + TINY)) ** 0.5)
+
+    def renews(self, t: int, every: int) -> bool:
+        """Whether step t renews a statistic that is due every so many steps of 1000 rows."""
+        return t < self.warm_steps or t % max(1, round(every / max(1.0, self.size))) == 0
+
+    def checks(self, t: int) -> bool:
+        """Whether the loss after step t is looked at."""
+        return t % self.check_every == 0
+
+    def falls(self, before: float, after: float) -> bool:
+        """Whether a loss has not risen by more than chance."""
+        return after <= self.tolerated_rise * before + TINY
+
+    def kept(self, t: int) -> float:
+        """How much the average of V and W keeps of itself: over fewer steps at first, and over none at the end."""
+        memory = min(float(self.averaging**self.size), t / (t + self.average_warmup))
+        return memory * max(0.0, 1 - t / self.total)
+
+    def retreats(self, loss: float, best: float, first: float) -> bool:
+        """Whether the running loss has risen far above its best, or is no number."""
+        return not loss <= self.retreat_rise * best + self.retreat_slack * first
+
+    def is_good(self, t: int, loss: float, best: float) -> bool:
+        """Whether the state after step t is worth remembering."""
+        return t % self.good_every == 0 and loss <= self.good_rise * best
+
+
+def follow(mean: float, value: float, speed: float) -> float:
+    """A running mean moved on to this value."""
+    return mean + speed * (value - mean)
