@@ -62,7 +62,7 @@ def show_installation(as_json: bool) -> None:
 def show_model(path: Path, as_json: bool) -> None:
     saved = open_model(path)
     estimator: Any = saved.estimator
-    learned, head = estimator.model_, estimator.model_.head
+    learned = estimator.model_
     nonzero = {f"{n},{'bias' if m == BIAS else m}": float((W != 0).double().mean()) for (n, m), W in learned.W.items()}
     weights = sum(matrix.numel() for matrix in learned.W.values())
     parameters = saved.header["parameters"]
@@ -72,7 +72,7 @@ def show_model(path: Path, as_json: bool) -> None:
         "estimator": saved.kind,
         "task": saved.task,
         "widths": learned.network.widths,
-        "outputs": len(head.coef),
+        "outputs": learned.outputs,
         "weights": weights,
         "sparsity": estimator.sparsity_["zeros"],
         "sparsity_kind": estimator.sparsity_["kind"],
@@ -91,7 +91,7 @@ def show_model(path: Path, as_json: bool) -> None:
         weights=f"{weights:,}, of which {zeros(estimator.sparsity_)}",
         changed=", ".join(f"{name} = {value}" for name, value in changed.items()) or "nothing: all are defaults",
     )
-    show(document, as_json, human, "\n" + draw_text(learned.network, learned.W, len(head.coef)))
+    show(document, as_json, human, "\n" + draw_text(learned.network, learned.W, learned.outputs))
 
 
 def zeros(sparsity: dict[str, Any]) -> str:

@@ -219,7 +219,7 @@ class SavedModel:
 
         A row has one class, or as many numbers as the model learned.
         """
-        y = source.labels(table, 1 if self.task == "classification" else len(self.estimator.model_.head.coef))
+        y = source.labels(table, 1 if self.task == "classification" else self.estimator.model_.outputs)
         return y.astype(str) if self.text_classes else source.numbers(y)
 
     def columns(self, table: Table, source: Source) -> NDArray[Any]:

@@ -169,7 +169,6 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if self.decision == "forward":
             return model.scores(rows, self.device)
         problem = build_problem(self, model.network, self._loss(), 1.0)
-        assert model.V is not None
         return -energies(problem, model.W, model.V, model.scaling(rows), len(self.classes_))
 
     def exported_model(self) -> Model:

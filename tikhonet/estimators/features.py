@@ -58,5 +58,8 @@ class BCDFeatures(BCDEstimator):
         bare = replace(fitted.model, head=None, classes=(), sharpness=1.0)
         return self._keep(replace(fitted, model=bare), columns)
 
+    def exported_model(self) -> Model:
+        return replace(self.model_, head=None)  # files of version 0.1 have the identity for a head
+
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Target:
         return Numbers(self._loss(), "trained")

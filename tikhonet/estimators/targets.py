@@ -139,7 +139,6 @@ class Classes(Target):
         if not self.head(model.linear_head.coef).calibrated:
             found["forward"] = sharpness(model.linear_head(data.features), data.labels, data.weight)
         if self.decision == "energy":
-            assert model.V is not None
             scores = -energies(problem, model.W, model.V, scaled, len(self.labels))
             found["energy"] = sharpness(scores, data.labels, data.weight)
         return replace(self, sharpness=found)

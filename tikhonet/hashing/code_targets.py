@@ -28,8 +28,7 @@ from tikhonet.hashing.code_training import ROUNDS, CodeBlock, train_codes
 from tikhonet.hashing.codes import pack
 from tikhonet.hashing.codewords import codewords
 from tikhonet.hashing.quality import CodeReport, code_report
-from tikhonet.model.heads import HeadKind
-from tikhonet.model.heads import Trained as TrainedHead
+from tikhonet.model.heads import HeadKind, TrainedHead
 from tikhonet.model.scaling import Standard, spread
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Squared
