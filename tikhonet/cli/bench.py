@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from tikhonet.cli.options import Json, Seed, Threads
-from tikhonet.cli.printing import facts, show, table
+from tikhonet.cli.inputs import Json, Seed, Threads
+from tikhonet.cli.outputs import facts, show, table
 from tikhonet.cli.progress import bar
 from tikhonet.data import load
 

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tikhonet.cli.errors import Failure
-from tikhonet.cli.fit_options import numbers
-from tikhonet.cli.inputs import load_set
-from tikhonet.cli.names import check_name
-from tikhonet.cli.options import DataHome, Json
-from tikhonet.cli.printing import facts, show, table
+from tikhonet.cli.inputs import DataHome, Json, load_set, numbers
+from tikhonet.cli.mistakes import Failure, check_name
+from tikhonet.cli.outputs import facts, show, table
 from tikhonet.cli.progress import bar
 from tikhonet.paper import experiment_files
 

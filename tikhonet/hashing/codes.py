@@ -91,7 +91,7 @@ def hamming(a: Codes, b: Codes) -> NDArray[np.uint16]:
 
 
 def distance_blocks(a: Codes, b: Codes) -> Iterator[tuple[slice, NDArray[np.uint16]]]:
-    """The same by rows of `a`: (rows, distances), about `BLOCK` distances at a time.
+    """The distances by rows of `a`: (rows, distances), about `BLOCK` distances at a time.
 
     The memory of one block is used again for the next.
     """

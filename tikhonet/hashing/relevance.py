@@ -1,4 +1,4 @@
-"""What is relevant to a query: items with the same label, with a shared label, or by a similarity that is given."""
+"""Relevance to a query: items with the same label, with a shared label, or by a similarity that is given."""
 
 from __future__ import annotations
 

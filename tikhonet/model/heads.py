@@ -138,7 +138,7 @@ def make_head(head: Any, V: Floats, classes: int = 0, standard: Callable[[Floats
     return HeadKind.kinds[head](V, classes, standard)
 
 
-class Trained(HeadKind):
+class TrainedHead(HeadKind):
     """V as the solver left it."""
 
     name = "trained"

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from tikhonet.network.extras import require
 from tikhonet.paper.scales import Scale, short
 
 WIDTH = 480
@@ -107,11 +108,9 @@ class Drawing:
 
     def save(self, folder: Path, name: str) -> list[Path]:
         """`figure_<name>.png` and `.pdf`, a unit of the drawing being a point of the paper."""
-        from matplotlib.figure import Figure as Sheet
-
         edge, top = 14, 34
         width, height = WIDTH + 2 * edge, self.height + top + edge
-        sheet = Sheet(figsize=(width / 72, height / 72))
+        sheet = require("matplotlib.figure").Figure(figsize=(width / 72, height / 72))
         ax = sheet.add_axes((0, 0, 1, 1))
         ax.text(0, -16, self.title, size=11, weight="bold")
         for plot in self.plots:

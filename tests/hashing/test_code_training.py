@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 
 from tests.strategies import normal, seeds
-from tikhonet.hashing.code_step import code_objective, update_codes, update_regression
+from tikhonet.hashing.code_training import code_objective, update_codes, update_regression
 
 
 def case(seed, rows=6, bits=5, labels=3):
@@ -93,3 +93,30 @@ def test_a_tie_leaves_the_bit_alone():
     B = torch.tensor([[1.0], [-1.0]]).double()
     zero = torch.zeros(2, 1).double()
     assert torch.equal(update_codes(B, zero, zero, zero[:1], 1.0), B)
+
+
+def test_sums_over_two_parts_of_the_rows_are_those_over_all():
+    """Each sum of a part is completed by the other part's, in the order in which they come."""
+    B, P, Y, G, weight = case(3, rows=10)
+    parts = slice(0, 4), slice(4, 10)
+    sums = {part: [] for part in range(2)}
+    for part, rows in enumerate(parts):
+        update_regression(
+            B[rows], Y[rows], weight[rows], 0.3, lambda total, part=part: sums[part].append(total.clone()) or total
+        )
+        code_objective(
+            B[rows],
+            P[rows],
+            Y[rows],
+            G,
+            weight[rows],
+            alpha=0.7,
+            ridge=0.3,
+            reduce=lambda total, part=part: sums[part].append(total.clone()) or total,
+        )
+    whole = []
+    update_regression(B, Y, weight, 0.3, lambda total: whole.append(total.clone()) or total)
+    code_objective(B, P, Y, G, weight, alpha=0.7, ridge=0.3, reduce=lambda total: whole.append(total.clone()) or total)
+    assert len(whole) == len(sums[0]) == 4
+    for one, other, both in zip(sums[0], sums[1], whole, strict=True):
+        torch.testing.assert_close(one + other, both)

@@ -8,10 +8,20 @@ from scipy import sparse
 from sklearn.metrics import average_precision_score
 
 from tests.hashing import slow
-from tikhonet.hashing import codes as codes_module
-from tikhonet.hashing import evaluate, hamming, pack
-from tikhonet.hashing import measures as measures_module
-from tikhonet.hashing import relevance as relevance_module
+from tikhonet.hashing import (
+    codes as codes_module,
+)
+from tikhonet.hashing import (
+    evaluate,
+    hamming,
+    pack,
+)
+from tikhonet.hashing import (
+    relevance as relevance_module,
+)
+from tikhonet.hashing import (
+    retrieval as retrieval_module,
+)
 from tikhonet.hashing.relevance import share_a_label
 
 
@@ -237,12 +247,12 @@ def test_blocks_of_queries_change_nothing_but_rounding(small, monkeypatch):
     whole = evaluate(queries, np.where(y == 0, 99, y), base, z, at=[5, 20]).to_dict()
     sizes = []
 
-    def counted(part, *others, count=measures_module.count):
+    def counted(part, *others, count=retrieval_module.count):
         sizes.append(len(part))
         return count(part, *others)
 
-    monkeypatch.setattr(measures_module, "count", counted)
-    monkeypatch.setattr(measures_module, "PLACES", 5 * 25)
+    monkeypatch.setattr(retrieval_module, "count", counted)
+    monkeypatch.setattr(retrieval_module, "PLACES", 5 * 25)
     parts = evaluate(queries, np.where(y == 0, 99, y), base, z, at=[5, 20]).to_dict()
     assert sizes == [5, 5, 2]
     for name, value in whole.items():

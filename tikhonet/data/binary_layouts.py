@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 IDX_DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 CIFAR_SHAPE = (3, 32, 32)
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
-"""What reading a damaged or forbidden file raises."""
+"""Errors of reading a damaged or forbidden file."""
 
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 

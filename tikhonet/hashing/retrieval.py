@@ -10,9 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.hashing.codes import Codes, check_codes, is_whole
-from tikhonet.hashing.counts import Counts, Integers, count
 from tikhonet.hashing.relevance import Relevance, Rows, Similar, relevance
-from tikhonet.hashing.ties import Floats, Tied, TiedRows, average_precision, joined, precision_at
+from tikhonet.hashing.ties import (
+    Counts,
+    Floats,
+    Integers,
+    Tied,
+    TiedRows,
+    average_precision,
+    count,
+    joined,
+    precision_at,
+)
 
 AT = (100, 1000)
 """Cuts of the ranking, where the database is that large and no others are asked for."""
@@ -36,7 +45,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """What `evaluate` found. Average precision and recall are over the queries that have anything relevant."""
+    """The findings of `evaluate`. Average precision and recall are over the queries that have anything relevant."""
 
     queries: int
     database: int
@@ -79,7 +88,7 @@ class Retrieval:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What is left of some queries: their ranked measures one by one, and sums of the rest by radius."""
+    """The measures of some queries: their ranked measures one by one, and sums of the rest by radius."""
 
     answerable: NDArray[np.bool_]
     average: list[TiedRows]

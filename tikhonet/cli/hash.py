@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
-from tikhonet.cli.codes import ARRAYS, save_codes
-from tikhonet.cli.errors import Failure
-from tikhonet.cli.inputs import Source
-from tikhonet.cli.models import open_model
-from tikhonet.cli.names import nearest
-from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Model, Split
-from tikhonet.cli.outputs import check_output
-from tikhonet.cli.printing import facts, show
+from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Model, Source, Split, open_model
+from tikhonet.cli.mistakes import Failure
+from tikhonet.cli.outputs import check_ending, facts, save_arrays, show
 from tikhonet.cli.progress import by_chunks
 from tikhonet.hashing import code_report
+from tikhonet.hashing.codes import Codes, check_codes
 
 EXAMPLE = "tikhonet hash my.hasher --data digits --output codes.npy"
 
 
-def hash_rows(
+def hash(
     model: Model,
     data: Data,
     output: Annotated[
@@ -46,7 +44,7 @@ def hash_rows(
     test part of a data set.
     """
     if output is not None:
-        check_kind(output)
+        check_ending(output, (".npy", ".npz"))
     saved = open_model(model)
     if saved.task != "hash":
         raise Failure(f"{model} holds a {saved.kind}, which makes no codes; train with tikhonet fit --task hash")
@@ -78,9 +76,8 @@ def hash_rows(
     show(document, as_json, human)
 
 
-def check_kind(path: Path) -> None:
-    check_output(path)
-    if path.suffix.lower() not in ARRAYS:
-        raise typer.BadParameter(
-            f"must end in {' or '.join(ARRAYS)}, got {path}{nearest(path.suffix, ARRAYS)}", param_hint="--output"
-        )
+def save_codes(path: Path, codes: Codes, n_bits: int, names: Sequence[str] = ()) -> None:
+    """A .npy of the packed codes, or a .npz that also holds `n_bits` and any `names`; whole or not at all."""
+    check_codes(codes, n_bits)
+    others = {"n_bits": np.array(n_bits), **({"names": np.array(names)} if names else {})}
+    save_arrays(path, {"codes": codes, **others})

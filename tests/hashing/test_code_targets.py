@@ -1,7 +1,7 @@
 import numpy as np
 
-from tikhonet.estimators.supervision import from_targets, rotations
 from tikhonet.hashing import evaluate, hamming, pack
+from tikhonet.hashing.code_targets import from_targets, rotations
 
 
 def first_codes(y, n_bits=48):

