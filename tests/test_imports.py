@@ -19,6 +19,7 @@ ORDER = ["network", "problem", "descent", "trainer", "model", "estimators", "has
 ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
+    "tikhonet.model.predictor": "the one place that runs a C compiler; estimators hand it to users",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
 
