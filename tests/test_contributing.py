@@ -41,7 +41,7 @@ def run(name):
 def test_every_section_has_an_example():
     sections = re.findall(r"^### An? (.+)$", TEXT, flags=re.M)
     assert set(sections) == set(EXAMPLES)
-    kinds = "loss set lift activation edge schedule head experiment figure command".split()
+    kinds = ["loss", "set", "lift", "activation", "edge", "schedule", "head", "experiment", "figure", "command"]
     assert {*kinds, "export format", "data format"} <= set(sections)
 
 
