@@ -7,14 +7,15 @@ READY = $(VENV)/.ready
 .PHONY: demo test browser compiler lint bench clean
 
 demo: $(READY)
-	$(RUN) -m tikhonet.cli reproduce mnist --quick --output demo
+	$(RUN) -m tikhonet reproduce mnist --quick --output demo
 
 test: $(READY) lint browser compiler
 	$(RUN) -m pytest -n 2
 
 # The report is tested in Debian's Chromium; where it cannot be installed, those tests are skipped and say so.
 browser:
-	@if ! command -v chromium chromedriver >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	@if ! { command -v chromium && command -v chromedriver; } >/dev/null \
+		&& command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 		apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium chromium-driver >/dev/null; \
 	fi
 

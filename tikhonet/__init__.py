@@ -1,61 +1,112 @@
-"""Training Tikhonov regularised deep ReLU networks by convergent block coordinate descent."""
+"""Training Tikhonov regularised deep ReLU networks by convergent block coordinate descent.
 
-from tikhonet.descent.certificates import Certificate, certify
-from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import History, Result, Status
-from tikhonet.descent.schedules import Constant, Custom, Power, Proximal, Schedule
-from tikhonet.descent.start import initial_blocks
-from tikhonet.network.graph import BIAS, Network
-from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
-from tikhonet.problem.losses import Huber, Loss, Softmax, Squared, SquaredHinge
-from tikhonet.problem.objective import Blocks, Problem, Stationarity, Terms
-from tikhonet.problem.samples import Samples
-from tikhonet.problem.sets import Box, ConvexSet, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
-from tikhonet.trainer.run import Stochastic
-from tikhonet.trainer.sparsity.budget import Budget
-from tikhonet.trainer.sparsity.zeros import Sparsity, compact
-from tikhonet.trainer.training import Training
+Every public name is imported when it is first asked for; `import tikhonet` alone loads nothing else.
+"""
+
+# ruff: noqa: I001  (the names of a module stand in one line)
+from importlib import import_module
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tikhonet.descent.certificates import Certificate as Certificate, certify as certify
+    from tikhonet.descent.full import BlockDescent as BlockDescent
+    from tikhonet.descent.result import History as History, Result as Result, Status as Status
+    from tikhonet.descent.schedules import (
+        Constant as Constant,
+        Custom as Custom,
+        Power as Power,
+        Proximal as Proximal,
+        Schedule as Schedule,
+    )
+    from tikhonet.descent.start import initial_blocks as initial_blocks
+    from tikhonet.estimators.classifier import BCDClassifier as BCDClassifier
+    from tikhonet.estimators.features import BCDFeatures as BCDFeatures
+    from tikhonet.estimators.regressor import BCDRegressor as BCDRegressor
+    from tikhonet.hashing.hasher import BCDHasher as BCDHasher
+    from tikhonet.hashing.index import HammingIndex as HammingIndex
+    from tikhonet.network.activation import Activation as Activation, ClippedReLU as ClippedReLU, ReLU as ReLU
+    from tikhonet.network.edges import Bias as Bias, Dense as Dense, Edge as Edge, Identity as Identity
+    from tikhonet.network.graph import BIAS as BIAS, Network as Network
+    from tikhonet.problem.lifts import Fenchel as Fenchel, Lift as Lift, Tikhonov as Tikhonov
+    from tikhonet.problem.losses import (
+        Huber as Huber,
+        Loss as Loss,
+        Softmax as Softmax,
+        Squared as Squared,
+        SquaredHinge as SquaredHinge,
+    )
+    from tikhonet.problem.objective import (
+        Blocks as Blocks,
+        Problem as Problem,
+        Stationarity as Stationarity,
+        Terms as Terms,
+    )
+    from tikhonet.problem.samples import Samples as Samples
+    from tikhonet.problem.sets import (
+        Box as Box,
+        ConvexSet as ConvexSet,
+        Everything as Everything,
+        FrobeniusBall as FrobeniusBall,
+        NonNegative as NonNegative,
+        RowL1Ball as RowL1Ball,
+        RowL2Ball as RowL2Ball,
+    )
+    from tikhonet.trainer.run import Stochastic as Stochastic
+    from tikhonet.trainer.sparsity.budget import Budget as Budget
+    from tikhonet.trainer.sparsity.zeros import Sparsity as Sparsity, compact as compact
+    from tikhonet.trainer.training import Training as Training
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BIAS",
-    "BlockDescent",
-    "Blocks",
-    "Box",
-    "Budget",
-    "Certificate",
-    "Constant",
-    "ConvexSet",
-    "Custom",
-    "Everything",
-    "Fenchel",
-    "FrobeniusBall",
-    "History",
-    "Huber",
-    "Lift",
-    "Loss",
-    "Network",
-    "NonNegative",
-    "Power",
-    "Problem",
-    "Proximal",
-    "Result",
-    "RowL1Ball",
-    "RowL2Ball",
-    "Samples",
-    "Schedule",
-    "Softmax",
-    "Sparsity",
-    "Squared",
-    "SquaredHinge",
-    "Stationarity",
-    "Status",
-    "Stochastic",
-    "Terms",
-    "Tikhonov",
-    "Training",
-    "certify",
-    "compact",
-    "initial_blocks",
-]
+_NAMES = {
+    "descent.certificates": "Certificate certify",
+    "descent.full": "BlockDescent",
+    "descent.result": "History Result Status",
+    "descent.schedules": "Constant Custom Power Proximal Schedule",
+    "descent.start": "initial_blocks",
+    "estimators.classifier": "BCDClassifier",
+    "estimators.features": "BCDFeatures",
+    "estimators.regressor": "BCDRegressor",
+    "hashing.hasher": "BCDHasher",
+    "hashing.index": "HammingIndex",
+    "network.activation": "Activation ClippedReLU ReLU",
+    "network.edges": "Bias Dense Edge Identity",
+    "network.graph": "BIAS Network",
+    "problem.lifts": "Fenchel Lift Tikhonov",
+    "problem.losses": "Huber Loss Softmax Squared SquaredHinge",
+    "problem.objective": "Blocks Problem Stationarity Terms",
+    "problem.samples": "Samples",
+    "problem.sets": "Box ConvexSet Everything FrobeniusBall NonNegative RowL1Ball RowL2Ball",
+    "trainer.run": "Stochastic",
+    "trainer.sparsity.budget": "Budget",
+    "trainer.sparsity.zeros": "Sparsity compact",
+    "trainer.training": "Training",
+}
+_MODULE_OF = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = [*sorted(_MODULE_OF), "load"]
+
+
+def load(path: "str | PathLike[str]") -> Any:
+    """The estimator in a model file, of whichever kind the file says it is."""
+    from tikhonet.estimators.files import NAMES
+    from tikhonet.model.storage import ModelFormatError
+    from tikhonet.model.storage import load as load_file
+
+    kind = str(load_file(path)[0].get("estimator"))
+    if kind not in NAMES:
+        raise ModelFormatError(f"{path} must hold one of {', '.join(NAMES)}, got {kind[:80]!r}; use its own load")
+    return __getattr__(kind).load(path)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -57,7 +57,7 @@ def test_the_residual_of_v_is_the_gradient_of_the_lifted_objective(run, tmp_path
     estimator, data = BCDClassifier.load(tmp_path / "m"), load("digits")
     features = torch.from_numpy(estimator.transform(data.X.astype(float)))
     targets = estimator._loss().encode(torch.from_numpy(data.y), 10).double()
-    V = estimator._model.V.clone().requires_grad_()
+    V = estimator.model_.V.clone().requires_grad_()
     value = estimator._loss().rows(targets, features @ V.T).sum() + 0.02 * len(data) / 2 * V.square().sum()
     (gradient,) = torch.autograd.grad(value, V)
     assert f"V {float(gradient.norm()):.3g}," in figure

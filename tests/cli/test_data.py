@@ -28,7 +28,7 @@ def test_a_set_with_files_is_verified(run, mistake, tmp_path, monkeypatch):
     import numpy as np
 
     from tikhonet.data import COLLECTIONS
-    from tikhonet.data.collection import Collection
+    from tikhonet.data.obtain import Collection
 
     def idx(array):
         return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes() + array.tobytes()
@@ -40,7 +40,6 @@ def test_a_set_with_files_is_verified(run, mistake, tmp_path, monkeypatch):
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     collection = Collection("mnist", digests, ("mnist",), (), tuple("0123456789"))
     monkeypatch.setitem(COLLECTIONS, "mnist", collection)
-    monkeypatch.setattr("tikhonet.data.images.MNIST", collection)
     folder = tmp_path / "home" / "mnist"
     folder.mkdir(parents=True)
     for name, content in contents.items():

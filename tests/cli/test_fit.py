@@ -89,7 +89,7 @@ def test_the_widths_are_those_of_the_estimator_unless_given(run, tmp_path, task,
     np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(60, 3)), y=np.arange(60) % 2)
     run("fit", "--data", "rows.npz", "--task", task, "--max-iter", 1, "-o", "m")
     assert tuple(Model.load(tmp_path / "m").hidden_layer_sizes) == Model().hidden_layer_sizes
-    assert "Widths of the hidden layers. [default: (by the task)]" in " ".join(run("fit", "--help").out.split())
+    assert "The widths of the hidden layers. [default: (by the task)]" in " ".join(run("fit", "--help").out.split())
 
 
 def test_whole_numbers_that_hardly_repeat_need_a_task(run, mistake, tmp_path):
@@ -181,3 +181,50 @@ def test_files_without_names_take_the_label_by_index(run, tmp_path, suffix):
         path.write_bytes(bytes([0, 0, 8, 2]) + np.array(rows.shape, ">i4").tobytes() + rows.tobytes())
     words = ["--data", path.name, "--label", 4, "--hidden", "10", "--max-iter", 5, "--json", "-o", "m"]
     assert run("fit", *words).document["features"] == 4
+
+
+def test_every_parameter_that_words_and_numbers_can_say_is_an_option_with_its_description(run):
+    """None is written again for the command line, so none can be forgotten or out of date there."""
+    objects = {"network", "callbacks", "verbose", "warm_start"}
+    elsewhere = {"hidden_layer_sizes": "hidden", "n_bits": "bits", "n_iter_no_change": "patience"}
+    elsewhere |= {"random_state": "seed", "n_jobs": "threads"}
+    told = " ".join(run("fit", "--help").out.split())
+    for Model in (BCDClassifier, BCDRegressor, BCDHasher):
+        for name in set(Model().get_params()) - objects:
+            assert f" --{elsewhere.get(name, name).replace('_', '-')} " in told, name
+    assert not [name for name in objects if f"--{name.replace('_', '-')} " in told]
+    assert "--max-iter auto|N Epochs of the stochastic solver, iterations of the others. [default: (auto)]" in told
+
+
+def test_a_parameter_that_an_estimator_gains_is_an_option_at_once(monkeypatch):
+    from numbers import Real
+
+    from sklearn.utils._param_validation import Interval, StrOptions
+
+    from tikhonet.cli import fit
+
+    class Patient(BCDRegressor):
+        """A regressor that waits.
+
+        Parameters
+        ----------
+        wait : {"never", "always"} or float, default="never"
+            How long to wait: seconds.
+        """
+
+        wait = "never"
+        _parameter_constraints = {  # noqa: RUF012
+            **BCDRegressor._parameter_constraints,
+            "wait": [StrOptions({"always", "never"}), Interval(Real, 0, None, closed="left")],
+        }
+
+    monkeypatch.setitem(fit.ESTIMATORS, "regression", Patient)
+    parameter = fit.Parameter("wait")
+    option = parameter.annotation().__metadata__[0]
+    assert option.metavar == "never|always|X"
+    assert option.help == "How long to wait, for --task regression."
+    assert option.show_default == "never"
+    assert parameter.value("2.5", "regression") == 2.5
+    assert parameter.value("always", "regression") == "always"
+    with pytest.raises(fit.Failure, match=r"--wait must be .* got -1"):
+        parameter.value("-1", "regression")

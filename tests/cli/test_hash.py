@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tikhonet.cli.codes import read_codes
+from tikhonet.cli.search import read_codes
 from tikhonet.data import load
 from tikhonet.hashing import hamming, unpack
 from tikhonet.hashing.hasher import BCDHasher

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from tikhonet.cli.codes import read_codes
-from tikhonet.cli.inputs import Source
-from tikhonet.cli.models import open_model
+from tikhonet.cli.inputs import Source, open_model
+from tikhonet.cli.search import read_codes
 from tikhonet.data import load
 
 FIT = ["fit", "--hidden", "20", "--max-iter", "3", "--data", "train", "-o", "m"]
@@ -100,4 +99,4 @@ def test_names_of_files_are_printed_as_they_are(run, folders, tmp_path):
 def test_one_class_is_named_without_an_option(folders, tmp_path, mistake):
     for label in range(1, 10):
         shutil.rmtree(tmp_path / "train" / str(label))
-    assert "the labels must hold at least 2 classes, got 1 class: 0" in mistake(*FIT, "--task", "hash")
+    assert "the labels must hold at least 2 classes, got 1 class: 0" in mistake(*FIT, "--task", "hash", code=1)

@@ -2,9 +2,12 @@
 
 import errno
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
+
+from tikhonet.network.errors import ArgumentError
 
 FIT = ["fit", "--data", "digits", "--hidden", "10", "--max-iter", 2]
 
@@ -69,7 +72,7 @@ def test_an_unreadable_table_is_named_with_its_cell(mistake, tmp_path, content, 
 
 def test_a_message_names_options_of_the_command_only(mistake, model, monkeypatch):
     def broken(*_):
-        raise ValueError("shift must fit into float32, got 1e300; measure it in other units")
+        raise ArgumentError("shift", "shift must fit into float32, got 1e300; measure it in other units")
 
     monkeypatch.setattr("tikhonet.estimators.BCDClassifier.predict", broken)
     line = mistake("predict", model, "--data", "digits", code=1)
@@ -159,7 +162,7 @@ def test_the_exit_code_says_whether_training_came_to_its_end(run, tmp_path, monk
     fit = BCDClassifier.fit
 
     def ended(self, X, y):
-        fit(self, X, y).status_ = Status[status]
+        self._fitted = replace(fit(self, X, y)._fitted, status=Status[status])
 
     monkeypatch.setattr("tikhonet.estimators.BCDClassifier.fit", ended)
     assert run(*FIT, "--json", "-o", "m", code=code).document["status"] == status

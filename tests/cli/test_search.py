@@ -4,7 +4,8 @@ import sys
 import numpy as np
 import pytest
 
-from tikhonet.cli.codes import read_codes, save_codes
+from tikhonet.cli.hash import save_codes
+from tikhonet.cli.search import read_codes
 from tikhonet.hashing import HammingIndex, pack
 
 

@@ -9,7 +9,7 @@ import tarfile
 
 import numpy as np
 
-from tikhonet.data.collection import Collection
+from tikhonet.data.obtain import Collection
 
 RNG = np.random.default_rng(0)
 COUNTS = {"train": 6, "t10k": 4}

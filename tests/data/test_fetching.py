@@ -18,10 +18,9 @@ from tests.data.miniature import (
     md5,
     put,
 )
-from tikhonet.data import DataError, DataWarning, home
-from tikhonet.data.images import read_batches, read_idx_pair
-from tikhonet.data.mirrors import ArchiveMirror, GzipMirror
-from tikhonet.data.progress import DownloadBar
+from tikhonet.data import DataError, DataWarning, obtain
+from tikhonet.data.image_sets import read_batches, read_idx_pair
+from tikhonet.data.routes import ArchiveMirror, GzipMirror, download_bar
 
 IMPATIENT = (0.5, 0.3)
 TRAIN = "train-images-idx3-ubyte"
@@ -119,7 +118,7 @@ def test_a_mirror_with_the_published_md5_but_another_content_is_refused(server, 
 
 
 def test_an_interruption_leaves_finished_files_only(server, tmp_path, monkeypatch):
-    save, saved = home.save, []
+    save, saved = obtain.save, []
 
     def interrupted_third(content, path, temporary):
         if len(saved) == 2:
@@ -150,7 +149,7 @@ def test_a_file_that_cannot_be_written_whole_is_no_file(server, tmp_path):
 
 
 def test_a_full_disk_keeps_what_was_finished_and_says_so(server, tmp_path, monkeypatch):
-    save, saved = home.save, []
+    save, saved = obtain.save, []
 
     def full_at_third(content, path, temporary):
         if len(saved) == 2:
@@ -167,7 +166,7 @@ def test_a_full_disk_keeps_what_was_finished_and_says_so(server, tmp_path, monke
 def test_the_bar_shows_name_and_amount_on_a_terminal_and_nothing_elsewhere():
     for terminal in (True, False):
         output = io.StringIO()
-        with DownloadBar("file.gz", Console(file=output, force_terminal=terminal, width=100)) as bar:
+        with download_bar("file.gz", Console(file=output, force_terminal=terminal, width=100)) as bar:
             bar.total = 4_000_000
             bar.update(1_000_000)
             bar.reset()

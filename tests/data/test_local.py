@@ -17,8 +17,8 @@ from tests.data.miniature import (
     put,
 )
 from tikhonet.data import DataError, DataWarning
-from tikhonet.data.home import find_home
-from tikhonet.data.images import read_batches, read_idx_pair
+from tikhonet.data.image_sets import read_batches, read_idx_pair
+from tikhonet.data.obtain import find_home
 
 PACKINGS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tikhonet.data import load
-from tikhonet.data.catalogue import CIFAR10, COLLECTIONS, FASHION_MD5, FASHION_MNIST, MNIST, MNIST_MD5
+from tikhonet.data.image_sets import CIFAR10, COLLECTIONS, FASHION_MD5, FASHION_MNIST, MNIST, MNIST_MD5
 from tikhonet.data.obtain import content_of, places
 
 HOME = Path(os.environ.get("TIKHONET_DATA") or "nowhere")

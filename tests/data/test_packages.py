@@ -11,9 +11,8 @@ from PIL import Image
 
 from tests.data.miniature import BATCHES, GZIPPED, IDX, batch_collection, idx_collection, tar
 from tikhonet.data import DataError
-from tikhonet.data.images import read_batches, read_idx_pair
-from tikhonet.data.mirrors import GzipMirror
-from tikhonet.data.packages import DebianPackage, NpmPackage, cifar_pictures, complaint
+from tikhonet.data.image_sets import read_batches, read_idx_pair
+from tikhonet.data.routes import DebianPackage, GzipMirror, NpmPackage, cifar_pictures, complaint
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-ins are shell scripts")
 

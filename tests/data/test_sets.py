@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from tikhonet.data import NAMES, digits, load, planted
+from tikhonet.data import NAMES, Dataset, data_set, digits, load, planted
+from tikhonet.data.dataset import LOADERS
 
 
 def test_the_digits_have_a_fixed_split_that_covers_all():
@@ -59,3 +60,14 @@ def test_load_knows_every_name_and_says_so_of_others():
 def test_planted_names_a_wrong_argument(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         planted(**wrong)
+
+
+def test_a_data_set_is_one_function(monkeypatch):
+    monkeypatch.setitem(LOADERS, "coins", None)
+
+    @data_set("coins", files=False)
+    def coins(split):
+        return Dataset("coins", split, np.eye(2), np.arange(2), ("heads", "tails"))
+
+    assert repr(load("coins", "test")) == "coins, test: 2 samples of 2, 2 classes"
+    assert "coins" in NAMES

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tests.data.miniature import GZIPPED, IDX, IMAGES, LABELS, put
-from tikhonet.data import DataError, read_table
+from tikhonet.data import DataError, Table, TableFile, read_table
+from tikhonet.data.tables import default_names
 
 ROWS = np.array([[1.5, -2.0, 3.0], [4.0, 5.25, 6.0]])
 
@@ -266,7 +267,7 @@ def test_parquet_is_read_by_pyarrow(tmp_path):
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "a.parquet").touch()
-    with pytest.raises(DataError, match="pip install pyarrow"):
+    with pytest.raises(DataError, match=r"pip install 'tikhonet\[data\]', or save it as .csv"):
         read_table(tmp_path / "a.parquet")
 
 
@@ -299,3 +300,33 @@ def test_a_missing_file_a_folder_and_an_unknown_kind_are_named(tmp_path):
     (tmp_path / "a.xlsx").touch()
     with pytest.raises(DataError, match=r"a.xlsx is of an unknown kind; it must be .npy"):
         read_table(tmp_path / "a.xlsx")
+
+
+def test_a_format_is_one_class(tmp_path, monkeypatch):
+    """Its definition is enough for the library and the command line."""
+    monkeypatch.setattr(TableFile, "formats", [*TableFile.formats])
+
+    class SpacedFile(TableFile):
+        kind = ".txt"
+
+        def read(self):
+            rows = np.loadtxt(self.path, ndmin=2)
+            names = default_names(rows.shape[1])
+            self.check_finite(rows, names)
+            place = self.label_place(names)
+            return Table(np.delete(rows, place, 1), rows[:, place], tuple(names[:place]))
+
+    path = write(tmp_path, "1 2 0\n3 4 1\n", "rows.txt")
+    table = read_table(path, label=-1)
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(table.y, [0, 1])
+    with pytest.raises(DataError, match=r"rows.txt, row 1, column 'x1' must be a finite number, got nan"):
+        read_table(write(tmp_path, "1 nan 0", "rows.txt"), label=-1)
+    with pytest.raises(DataError, match=r"rows.txt cannot be read: could not convert string 'a'"):
+        read_table(write(tmp_path, "1 a 0", "rows.txt"), label=-1)
+    with pytest.raises(DataError, match=r"or .txt"):
+        read_table(tmp_path / "nothing")
+
+
+def test_a_name_with_idx_and_a_known_ending_is_told_by_its_ending(tmp_path):
+    assert read_table(write(tmp_path, "a,b\n1,2\n", "idx.csv")).feature_names == ("a", "b")

@@ -3,7 +3,7 @@
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
-from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.hashing import BCDHasher
 
 
 @parametrize_with_checks(

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from tests.estimators.samples import QUICK, blobs, line
 from tikhonet import Fenchel, Network, RowL1Ball, Softmax
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
-from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.hashing import BCDHasher
 
 
 def test_constructors_only_store_and_clone_keeps_objects():
@@ -211,7 +211,7 @@ def test_log_probabilities_are_finite():
     X, y = blobs(classes=2)
     far = X + 40 * (2 * y[:, None] - 1) * (X[y == 1].mean(0) - X[y == 0].mean(0))
     model = BCDClassifier(head="trained", **QUICK).fit(X, y)
-    model._sharpness["forward"] = 1e5
+    model._classes.sharpness["forward"] = 1e5
     assert (model.predict_proba(far) == 0).any()
     assert np.isfinite(model.predict_log_proba(far)).all()
 

@@ -8,10 +8,9 @@ import pytest
 
 from tests.estimators.samples import QUICK, blobs, line, rings
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
-from tikhonet.estimators import stream as stream_module
-from tikhonet.estimators.rows import Rows, canonical, in_order
-from tikhonet.estimators.stream import Stream
-from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.estimators import rows as rows_module
+from tikhonet.estimators.rows import Memory, Rows, canonical, in_order
+from tikhonet.hashing import BCDHasher
 
 MODELS = {
     "logistic": lambda: BCDClassifier(random_state=0),
@@ -71,20 +70,20 @@ def test_a_good_model_stays_where_new_rows_make_no_better_one(tmp_path):
 def test_pickles_of_a_fit_hold_no_rows_and_those_of_a_stream_do(duplicate):
     X, y = rings()
     model = BCDClassifier(**QUICK).fit(X, y)
-    assert model._stream.rows is not None
-    assert duplicate(model)._stream.rows is None
-    assert not duplicate(model)._stream.whole
+    assert model._fitted.memory.rows is not None
+    assert duplicate(model)._fitted.memory.rows is None
+    assert not duplicate(model)._fitted.memory.whole
     model.partial_fit(X, y)
     one, other = duplicate(model).partial_fit(X[:5], y[:5]), model.partial_fit(X[:5], y[:5])
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
 def test_the_rows_remembered_are_a_uniform_sample_of_fit_and_stream(monkeypatch):
-    monkeypatch.setattr(stream_module, "MEMORY", 200)
+    monkeypatch.setattr(rows_module, "MEMORY", 200)
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(3000, 2)), np.repeat([0.0, 1.0], [2000, 1000])[:, None]
     parts = [in_order(canonical(X[part], Y[part], np.ones(len(X[part])))) for part in (slice(2000), slice(2000, None))]
-    rows = Stream.after_fit(None, parts[0], 1.0).with_rows(parts[1])
+    rows = Memory.after_fit(None, parts[0], 1.0).with_rows(parts[1])
     assert len(rows) == 200
     assert rows.Y.mean() == pytest.approx(1 / 3, abs=0.1)
 

@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from tests.estimators.samples import QUICK, blobs, line, rings
 from tikhonet import Network, Status
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
-from tikhonet.estimators.training import build_solver
-from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.estimators.solvers import METHODS
+from tikhonet.hashing import BCDHasher
 
 matplotlib.use("Agg")
 
@@ -237,6 +237,7 @@ def test_a_deep_plain_classifier_trains_with_the_same_call():
 
 def test_dropout_that_is_asked_for_holds_for_deep_networks_too():
     network = Network.chain([2] + [8] * 5)
-    assert build_solver(BCDClassifier(), 500, network).preset(network).drop_inputs == 0
-    assert build_solver(BCDClassifier(dropout=(0.3, 0.1)), 500, network).preset(network).drop_inputs == 0.3
-    assert build_solver(BCDClassifier(), 500).preset(Network.chain([2, 8])).drop_inputs == 0.1
+    build = METHODS["stochastic"].build
+    assert build(BCDClassifier(), 500, network).preset(network).drop_inputs == 0
+    assert build(BCDClassifier(dropout=(0.3, 0.1)), 500, network).preset(network).drop_inputs == 0.3
+    assert build(BCDClassifier(), 500).preset(Network.chain([2, 8])).drop_inputs == 0.1

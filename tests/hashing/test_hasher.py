@@ -10,9 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from tests.estimators.samples import HASHER as SMALL
 from tests.estimators.samples import blobs
 from tikhonet.estimators import BCDClassifier
-from tikhonet.hashing import code_report, evaluate, hamming, unpack
-from tikhonet.hashing.coding import ROUNDS, CodeBlock
-from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.hashing import BCDHasher, code_report, evaluate, hamming, unpack
+from tikhonet.hashing.code_training import ROUNDS, CodeBlock
 from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.graph import Network
 

@@ -7,8 +7,7 @@ from scipy import sparse
 from tests.estimators.samples import HASHER as SMALL
 from tests.estimators.samples import blobs
 from tikhonet.estimators import BCDFeatures
-from tikhonet.hashing import hamming, unpack
-from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.hashing import BCDHasher, hamming, unpack
 
 
 def test_whole_numbers_can_be_numbers():

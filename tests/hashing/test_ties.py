@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from tests.hashing import slow
-from tikhonet.hashing.counts import Counts
-from tikhonet.hashing.ties import Tied, average_precision, precision_at
+from tikhonet.hashing.ties import Counts, Tied, average_precision, precision_at
 
 BINS = 9
 

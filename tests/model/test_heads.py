@@ -5,7 +5,7 @@ import pytest
 
 from tests.estimators.samples import QUICK, blobs
 from tikhonet.estimators import BCDClassifier
-from tikhonet.model.heads import Head, HeadData, HeadKind, Trained, head_names, make_head
+from tikhonet.model.heads import Head, HeadData, HeadKind, TrainedHead, head_names, make_head
 
 
 @pytest.fixture
@@ -45,5 +45,5 @@ def test_an_unknown_head_is_refused_by_name():
 
 def test_a_trained_head_is_v():
     data = HeadData(lambda: np.eye(2), np.zeros((2, 1)), np.ones(2))
-    head = Trained(np.array([[1.0, 2.0]])).fit(data, 0.0)
+    head = TrainedHead(np.array([[1.0, 2.0]])).fit(data, 0.0)
     assert head(np.eye(2)).tolist() == [[1.0], [2.0]]

@@ -1,5 +1,5 @@
 """`python -m tikhonet.cli` is `tikhonet`."""
 
-from tikhonet.cli.app import main
+from tikhonet.cli import main
 
 main()

@@ -1,21 +1,62 @@
-"""The command `tikhonet`: its subcommands, and the one place where errors become lines and exit codes."""
+"""The command `tikhonet`: it finds its subcommands in this package, and ends every mistake in one line."""
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
-from collections.abc import Callable
+import traceback
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-import tikhonet
-from tikhonet.cli import bench, certify, data, evaluate, export, fit, hash_rows, info, predict, reproduce, search, size
-from tikhonet.cli.errors import DEBUG, Failure, explain, one_line_warnings, print_traceback, tell
+from tikhonet import __version__
+from tikhonet.cli.mistakes import DEBUG, Failure, explain, one_line_warnings, tell
+
+PACKAGE = __name__.rpartition(".")[0]
+
+
+def find_commands() -> dict[str, str]:
+    """The name and the first line of help of every command, read from the source: nothing is imported for it."""
+    found = {}
+    for file in iter_modules(sys.modules[PACKAGE].__path__):
+        spec = find_spec(f"{PACKAGE}.{file.name}")
+        source: str = spec.loader.get_source(spec.name)  # type: ignore[union-attr]
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef) and node.name == file.name:
+                found[file.name] = (ast.get_docstring(node) or "").partition("\n")[0]
+    return found
+
+
+def load_command(name: str) -> Any:
+    """The command of a file, whose EXAMPLE ends its help."""
+    module = import_module(f"{PACKAGE}.{name}")
+    single = typer.Typer(rich_markup_mode=None, add_completion=False)
+    single.command(name, epilog=f"Example:\n\n{module.EXAMPLE}")(getattr(module, name))
+    return typer.main.get_command(single)
 
 
 class Commands(TyperGroup):
+    """The commands of this package, each imported when it is asked for."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.summaries = find_commands()
+        self.commands = dict.fromkeys(self.summaries)  # type: ignore[assignment]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = load_command(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.summaries.items()))
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -23,8 +64,8 @@ class Commands(TyperGroup):
             raise Failure("interrupted; no output was written", exit_code=130) from None
         except ValueError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            options = [name for parameter in command.params for name in parameter.opts] if command else []
-            raise explain(error, options) from error
+            parameters = command.params if command else []
+            raise explain(error, {parameter.name: parameter.opts[0] for parameter in parameters}) from error
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         try:
@@ -32,7 +73,7 @@ class Commands(TyperGroup):
                 code = super().main(*args, **options | {"standalone_mode": False})
         except Exception as error:
             if os.environ.get(DEBUG):
-                print_traceback(error)
+                traceback.print_exception(error)
             failure = explain(error)
             tell(failure)
             code = failure.exit_code
@@ -50,7 +91,7 @@ app = typer.Typer(
 
 def print_version(wanted: bool) -> None:
     if wanted:
-        print(f"tikhonet {tikhonet.__version__}")
+        print(f"tikhonet {__version__}")
         raise typer.Exit
 
 
@@ -61,25 +102,3 @@ def top(
     ] = False,
 ) -> None:
     """Options that come before a subcommand."""
-
-
-def register(command: Callable[..., None], example: str, name: str | None = None) -> None:
-    app.command(name, epilog=f"Example:\n\n{example}")(command)
-
-
-register(data.data, data.EXAMPLE)
-register(fit.fit, fit.EXAMPLE)
-register(predict.predict, predict.EXAMPLE)
-register(evaluate.evaluate, evaluate.EXAMPLE)
-register(certify.certify, certify.EXAMPLE)
-register(export.export, export.EXAMPLE)
-register(size.size, size.EXAMPLE)
-register(hash_rows.hash_rows, hash_rows.EXAMPLE, "hash")
-register(search.search, search.EXAMPLE)
-register(reproduce.reproduce, reproduce.EXAMPLE)
-register(bench.bench, bench.EXAMPLE)
-register(info.info, info.EXAMPLE)
-
-
-def main() -> None:
-    app(prog_name="tikhonet")

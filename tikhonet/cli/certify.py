@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
+import torch
 import typer
+from numpy.typing import NDArray
 
-from tikhonet.cli.inputs import Source
-from tikhonet.cli.lifted import relative_stationarity
-from tikhonet.cli.models import SavedModel, open_model, sha256
-from tikhonet.cli.options import DataHome, Header, Json, Label, Model, OptionalData, Split
-from tikhonet.cli.printing import show, table
+from tikhonet.cli.inputs import (
+    DataHome,
+    Header,
+    Json,
+    Label,
+    Model,
+    OptionalData,
+    SavedModel,
+    Source,
+    Split,
+    open_model,
+    sha256,
+)
+from tikhonet.cli.mistakes import Failure
+from tikhonet.cli.outputs import show, table
+from tikhonet.cli.progress import bar
 from tikhonet.descent.certificates import Check
+from tikhonet.descent.start import initial_blocks
 from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.graph import BIAS
+from tikhonet.problem.objective import Blocks, Stationarity
+from tikhonet.problem.samples import Samples
 
 EXAMPLE = "tikhonet certify my.model --data digits"
 
@@ -69,7 +85,7 @@ def certify(
 
 
 def check_finite(saved: SavedModel) -> Check:
-    matrices = {**saved.estimator._model.W, "V": saved.estimator._model.V}
+    matrices = {**saved.estimator.model_.W, "V": saved.estimator.model_.V}
     broken = [str(name) for name, matrix in matrices.items() if not bool(matrix.isfinite().all())]
     count = sum(matrix.numel() for matrix in matrices.values())
     figure = f"NaN or infinity in {', '.join(broken)}" if broken else f"{count:,} numbers"
@@ -84,7 +100,7 @@ def check_feasible(saved: SavedModel) -> Check:
     set_ = saved.estimator._constraint()
     if set_ is None:
         return Check("feasible", claim, True, "no constraint: every matrix is allowed")
-    excess = {f"W[{n},{m}]": set_.violation(W) for (n, m), W in saved.estimator._model.W.items() if m != BIAS}
+    excess = {f"W[{n},{m}]": set_.violation(W) for (n, m), W in saved.estimator.model_.W.items() if m != BIAS}
     worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
     return Check(
         "feasible", claim, excess[worst] <= 0, f"{set_}; worst: {worst}, exceeds it by {max(excess[worst], 0.0):.3g}"
@@ -106,3 +122,32 @@ def check_stationary(saved: SavedModel, source: Source, tolerance: float | None)
     figure = f"projected gradient {here.total:.3g} ({parts}), {share:.3g} of a random start's {start.total:.3g}"
     asked = "" if tolerance is None else f"; asked for {tolerance:g}"
     return Check("stationary", claim, None if tolerance is None else share <= tolerance, figure + asked)
+
+
+def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[Stationarity, Stationarity]:
+    """The projected gradient of Eq. 4 at the saved network, and at a random one, in float64.
+
+    U are the features of the network's own forward pass.
+    """
+    from tikhonet.estimators.parameters import build_problem
+
+    model = estimator.model_
+    problem = build_problem(estimator, model.network, estimator._loss(), float(len(X)))
+    scaled = torch.from_numpy(model.scaling(X.astype(float), estimator.dtype))
+    targets = encoded(estimator, y).to(scaled)
+    seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
+    with bar("measuring stationarity"):
+        samples = Samples(scaled, targets)
+        W = {edge: matrix.to(scaled) for edge, matrix in model.W.items()}
+        here = problem.stationarity(Blocks(model.network.forward(scaled, W), model.V.to(scaled), W), samples)
+        start = problem.stationarity(initial_blocks(problem, samples, seed, "forward"), samples)
+    return here, start
+
+
+def encoded(estimator: Any, y: NDArray[Any]) -> torch.Tensor:
+    """The targets that the loss was trained on."""
+    try:
+        targets: torch.Tensor = estimator.encode(y)
+    except ValueError as error:
+        raise Failure(f"the labels do not fit the model: {error}; name another --label or --data") from None
+    return targets

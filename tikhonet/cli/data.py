@@ -7,13 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from tikhonet.cli.inputs import load_set
-from tikhonet.cli.names import check_name
-from tikhonet.cli.options import DataHome, Json
-from tikhonet.cli.printing import facts, show, table
+from tikhonet.cli.inputs import DataHome, Json, load_set
+from tikhonet.cli.mistakes import check_name
+from tikhonet.cli.outputs import facts, show, table
 from tikhonet.data import COLLECTIONS, NAMES, Dataset, find_home
 from tikhonet.data.dataset import SPLITS
-from tikhonet.data.obtain import places
 
 EXAMPLE = "tikhonet data digits"
 
@@ -38,14 +36,13 @@ def list_all(data_home: Path | None, as_json: bool) -> None:
     home = find_home(data_home)
     rows = []
     for name in NAMES:
-        if name not in COLLECTIONS:
-            rows.append({"name": name, "files": 0, "present": 0, "folder": None, "state": "built in"})
-            continue
-        found = locations(name, home)
-        state = "here" if len(found) == len(COLLECTIONS[name].sha256) else "partly here" if found else "not here"
-        folder = next(iter(found.values())).parent if found else home / COLLECTIONS[name].folders[0]
-        count = len(COLLECTIONS[name].sha256)
-        rows.append({"name": name, "files": count, "present": len(found), "folder": folder, "state": state})
+        files = COLLECTIONS.get(name)
+        found = files.present(home) if files else {}
+        count = len(files.sha256) if files else 0
+        state = "here" if len(found) == count else "partly here" if found else "not here"
+        folder = None if not files else next(iter(found.values())).parent if found else home / files.folders[0]
+        row = {"name": name, "files": count, "present": len(found), "folder": folder}
+        rows.append(row | {"state": state if files else "built in"})
     lines: list[tuple[object, ...]] = [
         (row["name"], row["state"], f"{row['present']} of {row['files']}" if row["files"] else "", row["folder"])
         for row in rows
@@ -58,8 +55,9 @@ def list_all(data_home: Path | None, as_json: bool) -> None:
 def describe(name: str, data_home: Path | None, as_json: bool) -> None:
     """Loading checks every digest, and fetches what is missing or damaged."""
     parts = {split: shape_of(load_set(name, split, data_home)) for split in SPLITS}
-    files = locations(name, find_home(data_home)) if name in COLLECTIONS else {}
-    digests = [{"file": path, "sha256": COLLECTIONS[name].sha256[file], "state": "ok"} for file, path in files.items()]
+    files = COLLECTIONS.get(name)
+    found = files.present(find_home(data_home)) if files else {}
+    digests = [{"file": path, "sha256": files.sha256[file], "state": "ok"} for file, path in found.items() if files]
     lines = {
         split: f"{part['rows']:,} rows of {' x '.join(map(str, part['shape']))}, {part['classes']} classes"
         for split, part in parts.items()
@@ -72,10 +70,3 @@ def describe(name: str, data_home: Path | None, as_json: bool) -> None:
 
 def shape_of(part: Dataset) -> dict[str, Any]:
     return {"rows": len(part), "shape": list(part.shape), "classes": len(part.classes)}
-
-
-def locations(name: str, home: Path) -> dict[str, Path]:
-    """The files of a data set that are on this machine."""
-    collection = COLLECTIONS[name]
-    found = {file: next(places(collection, file, home), None) for file in collection.sha256}
-    return {file: path for file, path in found.items() if path}

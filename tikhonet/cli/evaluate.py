@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from rich.table import Table
+from sklearn.metrics import confusion_matrix
 
-from tikhonet.cli.errors import Failure
-from tikhonet.cli.inputs import Source
-from tikhonet.cli.measures import class_measures, headline, number_measures
-from tikhonet.cli.models import open_model
-from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Model, Split
-from tikhonet.cli.printing import facts, show, table
+from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Model, Source, Split, open_model
+from tikhonet.cli.mistakes import Failure
+from tikhonet.cli.outputs import class_measures, facts, headline, number_measures, show, table
 from tikhonet.cli.progress import by_chunks
 
 EXAMPLE = "tikhonet evaluate my.model --data digits"
@@ -53,25 +49,14 @@ def evaluate(
             "name another --label"
         )
     predicted = by_chunks(saved.estimator.predict, X, "predicting")
-    measures, matrix = class_measures(y, predicted), confusion(y, predicted, classes)
-    unknown = int(np.sum(~np.isin(y, classes)))
+    known = np.isin(y, classes)
+    measures, matrix = class_measures(y, predicted), confusion_matrix(y[known], predicted[known], labels=classes)
+    unknown = int(np.sum(~known))
     document |= {**measures, "unknown_labels": unknown, "classes": classes, "confusion": matrix}
     notes = {"unknown_labels": f"{unknown} rows, counted as wrong"} if unknown else {}
-    drawn = [draw(matrix, classes)] if len(classes) <= SHOWN else []
-    show(document, as_json, facts(data=title, result=headline(measures), **notes), *drawn)
-
-
-def confusion(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Rows by label, columns by prediction."""
-    known = np.isin(y, classes)
-    matrix = np.zeros((len(classes), len(classes)), np.int64)
-    np.add.at(matrix, (np.searchsorted(classes, y[known]), np.searchsorted(classes, predicted[known])), 1)
-    return matrix
-
-
-def draw(matrix: NDArray[np.int64], classes: NDArray[Any]) -> Table:
     names = [str(label) for label in classes]
-    rows: list[tuple[object, ...]] = [
-        (name, *(count or "." for count in counts)) for name, counts in zip(names, matrix.tolist(), strict=True)
+    counts: list[tuple[object, ...]] = [
+        (name, *(count or "." for count in row)) for name, row in zip(names, matrix.tolist(), strict=True)
     ]
-    return table(("label", *names), rows, title="confusion (columns: predictions)")
+    drawn = [table(("label", *names), counts, title="confusion (columns: predictions)")][: len(classes) <= SHOWN]
+    show(document, as_json, facts(data=title, result=headline(measures), **notes), *drawn)

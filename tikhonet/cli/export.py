@@ -7,11 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tikhonet.cli.models import open_model
-from tikhonet.cli.names import check_name
-from tikhonet.cli.options import Json, Model
-from tikhonet.cli.outputs import check_output
-from tikhonet.cli.printing import facts, show
+from tikhonet.cli.inputs import Json, Model, open_model
+from tikhonet.cli.mistakes import check_name
+from tikhonet.cli.outputs import check_output, facts, show
 from tikhonet.model.export.format import Format, formats
 
 EXAMPLE = "tikhonet export my.model --format c --int8 --output digits.c"

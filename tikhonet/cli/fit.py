@@ -1,31 +1,47 @@
-"""`tikhonet fit`: train a network on a data set or a file, and save it."""
+"""`tikhonet fit`: train a network on a data set or a file, and save it.
+
+The parameters of the estimators are options: name, values, default and help are read from the estimators.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
 import time
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 
-from tikhonet.cli import fit_options as options
-from tikhonet.cli.errors import Failure
-from tikhonet.cli.fit_options import numbers
-from tikhonet.cli.inputs import Source, as_numbers, is_number, labels
-from tikhonet.cli.interruption import stoppable
-from tikhonet.cli.measures import headline, measure
-from tikhonet.cli.names import check_name
-from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Seed, Split, Threads
-from tikhonet.cli.outputs import check_output, save_or_rescue
-from tikhonet.cli.printing import facts, show
-from tikhonet.cli.training_bar import training_bar
+from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Seed, Source, Split, Threads, is_number, numbers
+from tikhonet.cli.mistakes import Failure, check_name, one_of
+from tikhonet.cli.outputs import check_output, class_measures, facts, headline, number_measures, save_or_rescue, show
+from tikhonet.cli.progress import by_chunks, stoppable, training_bar
 from tikhonet.descent.result import Status
+from tikhonet.estimators.classifier import BCDClassifier
+from tikhonet.estimators.fitting import StoppedShort
+from tikhonet.estimators.regressor import BCDRegressor
+from tikhonet.hashing.hasher import BCDHasher
 
 EXAMPLE = "tikhonet fit --data digits --solver proximal --max-iter 5 --output my.model"
 
+ESTIMATORS: dict[str, type[BaseEstimator]] = {
+    "classification": BCDClassifier,
+    "regression": BCDRegressor,
+    "hash": BCDHasher,
+}
+SHORTER = {"hidden_layer_sizes": "hidden", "n_bits": "bits", "n_iter_no_change": "patience"}
+"""Parameters whose options have names of their own."""
+NO_OPTIONS = ("random_state", "n_jobs", "warm_start")
+"""Parameters that have options in several commands, or of which a command has no use."""
 REMEDIES = {
     Status.SCHEDULE_EXHAUSTED: "use --solver proximal or stochastic",
     Status.MAX_ITER: "raise --max-iter",
@@ -33,9 +49,113 @@ REMEDIES = {
     Status.INTERRUPTED: "run it again to train to the end",
 }
 EXIT_CODES = {Status.INTERRUPTED: 130, Status.NONFINITE: 1}
-"""Of runs that did not come to their end; what they reached is saved all the same."""
+"""The exit codes of runs that did not come to their end; what they reached is saved all the same."""
 
 
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter that some of the estimators have, as an option."""
+
+    name: str
+
+    @property
+    def option(self) -> str:
+        return "--" + SHORTER.get(self.name, self.name).replace("_", "-")
+
+    @property
+    def tasks(self) -> list[str]:
+        return [task for task, estimator in ESTIMATORS.items() if self.name in estimator._parameter_constraints]
+
+    def allowed(self, *tasks: str) -> list[Any]:
+        """The declared constraints of the estimators of these tasks, or of all."""
+        return [one for task in tasks or self.tasks for one in ESTIMATORS[task]._parameter_constraints[self.name]]
+
+    def words(self, *tasks: str) -> list[str]:
+        """The words that it can be, in the order in which the estimator describes them."""
+        known = {word for one in self.allowed(*tasks) if isinstance(one, StrOptions) for word in one.options}
+        text = " ".join(self.described(task)[0] for task in tasks or self.tasks)
+        return sorted(known, key=lambda word: f'{text}"{word}"'.index(f'"{word}"'))
+
+    @property
+    def number(self) -> type[int] | type[float] | None:
+        kinds = [one.type for one in self.allowed() if isinstance(one, Interval)]
+        return None if not kinds else int if all(issubclass(kind, Integral) for kind in kinds) else float
+
+    def described(self, task: str) -> tuple[str, str]:
+        """The type and the description that the estimator's docstring has of it."""
+        text = inspect.getdoc(ESTIMATORS[task]) or ""
+        found = re.search(rf"^ *{self.name} : (.+)\n((?:(?! *\w+ : ).+\n?)+)", text, flags=re.M)
+        return (found[1], " ".join(found[2].split())) if found else ("", "")
+
+    def default(self) -> str | bool:
+        """The default as the help shows it."""
+        values = {str(getattr(ESTIMATORS[task](), self.name)) for task in self.tasks}
+        return "by the task" if len(values) > 1 else False if values <= {"None", "False"} else values.pop()
+
+    def annotation(self) -> Any:
+        """The option for the command: a flag, or text that `value` understands."""
+        clause = re.split(r"[;:](?:\s|$)|\.(?:\s+[A-Z]|$)", self.described(self.tasks[0])[1])[0]
+        tasks = "" if len(self.tasks) == len(ESTIMATORS) else f", for --task {' and '.join(self.tasks)}"
+        words, text = self.words(), clause + tasks
+        if "boolean" in self.allowed():
+            name = f"{self.option}/--no-{self.option[2:]}" if words else self.option
+            return Annotated[bool | None, typer.Option(name, help=f"{text}.", show_default=self.default())]
+        form = {int: "N", float: "X", None: "NAME"}[self.number] if self.number or not words else "WORD"
+        if "array-like" in self.allowed():
+            form = f"{form},{form},..."
+        if words and self.number is None:
+            check, text = one_of(*words), f"{text}: {', '.join(words)}"
+        else:
+            check, form = None, "|".join([*words, form])
+        return Annotated[
+            str | None,
+            typer.Option(self.option, help=f"{text}.", callback=check, metavar=form, show_default=self.default()),
+        ]
+
+    def value(self, given: Any, task: str) -> Any:
+        """The value for the estimator of a task; raise unless that allows it."""
+        if task not in self.tasks:
+            raise typer.BadParameter(f"is for {' and '.join(self.tasks)}, not for {task}", param_hint=self.option)
+        value = given
+        if isinstance(given, str) and self.number and given not in self.words(task):
+            several = numbers(self.option, given, self.number)
+            plain = "array-like" not in self.allowed() or not np.ndim(getattr(ESTIMATORS[task](), self.name))
+            value = several[0] if len(several) == 1 and plain else several
+        elif isinstance(given, str) and self.words(task):
+            check_name(given, self.words(task), self.option)
+        rules = [make_constraint(one) for one in self.allowed(task)]
+        if not any(rule.is_satisfied_by(value) for rule in rules):
+            ranges = " or ".join(str(rule) for rule in rules if isinstance(rule, (Interval, StrOptions)))
+            raise Failure(f"{self.option} must be {ranges}, got {given}", exit_code=2)
+        return value
+
+
+def is_option(parameter: Parameter) -> bool:
+    """Whether the command line can say it: words, numbers, flags and names, but no objects."""
+    simple = parameter.words() or parameter.number or any(one in ("boolean", str) for one in parameter.allowed())
+    return bool(simple) and parameter.name not in NO_OPTIONS
+
+
+PARAMETERS = {
+    name: Parameter(name)
+    for name in dict.fromkeys(name for estimator in ESTIMATORS.values() for name in estimator._parameter_constraints)
+    if is_option(Parameter(name))
+}
+
+
+def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each parameter of the estimators in place of its `**parameters`."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    derived = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=parameter.annotation())
+        for name, parameter in PARAMETERS.items()
+    ]
+    command.__signature__ = signature.replace(parameters=[*own, *derived])  # type: ignore[attr-defined]
+    return command
+
+
+@with_parameters
 def fit(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE")],
@@ -43,34 +163,28 @@ def fit(
     label: Label = None,
     header: Header = None,
     data_home: DataHome = None,
-    image_size: options.ImageSize = None,
-    task: options.Task = None,
-    hidden: options.Hidden = None,
-    skip: options.Skip = False,
-    constraint: options.Constraint = None,
-    radius: options.Radius = 1.0,
-    sparsity: options.Sparsity = None,
-    sparsity_over: options.SparsityOver = "layer",
-    head: options.Head = None,
-    solver: options.Solver = "stochastic",
-    loss: options.Loss = "squared",
-    lift: options.Lift = "auto",
-    gamma: options.Gamma = "auto",
-    max_iter: options.MaxIter = None,
-    tol: options.Tol = 1e-4,
-    batch_size: options.BatchSize = None,
-    dropout: options.Dropout = "auto",
-    early_stopping: options.EarlyStopping = None,
-    validation_fraction: options.ValidationFraction = 0.15,
-    patience: options.Patience = 20,
-    class_weight: options.ClassWeight = None,
-    bits: options.Bits = None,
-    codes: options.Codes = None,
-    seed: Seed = 0,
-    threads: Threads = None,
-    device: options.Device = "cpu",
-    dtype: options.Dtype = "float32",
+    image_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Make the images of a folder squares of this side.",
+            min=1,
+            metavar="N",
+            show_default="as they are, all alike",
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What is learned: {', '.join(ESTIMATORS)}.",
+            callback=one_of(*ESTIMATORS),
+            metavar="WORD",
+            show_default="by y: one of the first two",
+        ),
+    ] = None,
+    random_state: Seed = 0,
+    n_jobs: Threads = None,
     as_json: Json = False,
+    **parameters: Any,
 ) -> None:
     """Train a network and save it.
 
@@ -78,38 +192,17 @@ def fit(
     part of a data set. Ctrl-C ends training after the epoch that is running, and saves what was learned.
     """
     check_output(output)
-    parameters: dict[str, Any] = {
-        **({} if hidden is None else {"hidden_layer_sizes": options.widths(hidden)}),
-        "skip": skip,
-        "constraint": constraint,
-        "radius": radius,
-        "sparsity": sparsity,
-        "sparsity_over": sparsity_over,
-        "solver": solver,
-        "loss": loss,
-        "lift": lift,
-        "gamma": one_or_all("--gamma", gamma),
-        "max_iter": max_iter or "auto",
-        "tol": tol,
-        "batch_size": batch_size or "auto",
-        "dropout": one_or_all("--dropout", dropout),
-        "early_stopping": "auto" if early_stopping is None else early_stopping,
-        "validation_fraction": validation_fraction,
-        "n_iter_no_change": patience,
-        "random_state": seed,
-        "n_jobs": threads,
-        "device": device,
-        "dtype": dtype,
-    }
     source = Source(data, split, label, header, data_home, image_size)
     rows = source.read("train", task)
-    y = labels(rows, source, 1 if task == "classification" else None)
+    y = source.labels(rows, 1 if task == "classification" else None)
     task = task or infer_task(y, source)
     if task == "regression":
-        y = as_numbers(y, source)
-    estimator = build(task, parameters, {"head": head, "class_weight": class_weight, "n_bits": bits, "codes": codes})
+        y = source.numbers(y)
+    given = {name: value for name, value in parameters.items() if value is not None}
+    chosen = {name: PARAMETERS[name].value(value, task) for name, value in given.items()}
+    estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)
     seconds, advice = train(estimator, rows.X, y)
-    measures = estimator.report_.to_dict() if task == "hash" else measure(estimator, rows.X, y)
+    measures = measure(estimator, task, rows.X, y)
     if rows.named:
         estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     save_or_rescue(estimator.save, output)
@@ -145,12 +238,12 @@ def fit(
         raise typer.Exit(EXIT_CODES[status])
 
 
-def one_or_all(option: str, text: str) -> Any:
-    """`auto`, a number, or a list of numbers."""
-    if text == "auto":
-        return text
-    values = numbers(option, text, float)
-    return values[0] if len(values) == 1 else values
+def measure(estimator: Any, task: str, X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
+    """How well the training rows are learned."""
+    if task == "hash":
+        return dict(estimator.report_.to_dict())
+    predicted = by_chunks(estimator.predict, X, "predicting")
+    return class_measures(y, predicted) if task == "classification" else number_measures(y, predicted)
 
 
 def infer_task(y: NDArray[Any], source: Source) -> str:
@@ -179,43 +272,11 @@ def infer_task(y: NDArray[Any], source: Source) -> str:
     return "classification"
 
 
-OWN = {
-    "classification": ("head", "class_weight"),
-    "regression": ("head",),
-    "hash": ("n_bits", "codes"),
-}
-"""Parameters that not all estimators have."""
-
-
-def build(task: str, parameters: dict[str, Any], own: dict[str, Any]) -> Any:
-    """The estimator of a task; `own` are parameters of some estimators only, None where not given."""
-    from tikhonet.estimators import BCDClassifier, BCDRegressor
-    from tikhonet.hashing.hasher import BCDHasher
-
-    given = {name: value for name, value in own.items() if value is not None}
-    for name in given:
-        if name not in OWN[task]:
-            tasks = " and ".join(known for known, names in OWN.items() if name in names)
-            option = "--bits" if name == "n_bits" else f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"is for {tasks}, not for {task}", param_hint=option)
-    match task:
-        case "classification":
-            return BCDClassifier(**parameters, **{"head": "logistic"} | given)
-        case "hash":
-            check_name(parameters["loss"], ("squared",), "--loss")
-            return BCDHasher(**parameters, **given)
-    check_name(parameters["loss"], options.REGRESSOR_LOSSES, "--loss")
-    check_name(given.get("head", "ridge"), options.REGRESSOR_HEADS, "--head")
-    return BCDRegressor(**parameters, **{"head": "ridge"} | given)
-
-
 def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]:
     """The seconds that it took, and what to do where it stopped short; a run in which no epoch ended is an error."""
-    from sklearn.exceptions import ConvergenceWarning
-
     clock = time.perf_counter()
     with training_bar(estimator, len(X)) as shown, stoppable() as stop, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", StoppedShort)
         estimator.set_params(callbacks=[shown, stop]).fit(X, y)
     estimator.set_params(callbacks=None)
     if estimator.status_ is Status.INTERRUPTED and shown.done == 0:
@@ -223,13 +284,10 @@ def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]
     if estimator.status_ is Status.NONFINITE and shown.done <= 1:
         raise Failure(f"training gave numbers that are not finite; {REMEDIES[Status.NONFINITE]}")
     seconds = time.perf_counter() - clock
-    short = [str(warning.message) for warning in caught if warning.category is ConvergenceWarning]
-    for other in caught:
-        if other.category is not ConvergenceWarning:
-            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    return seconds, REMEDIES.get(estimator.status_) or in_options(short)
-
-
-def in_options(warned: list[str]) -> str:
-    """The remedy of an estimator's warning, if there is one, with its parameter as an option."""
-    return warned[0].partition("): ")[2].replace("max_iter", "--max-iter") if warned else ""
+    advice = REMEDIES.get(estimator.status_, "")
+    for warning in caught:
+        if isinstance(warning.message, StoppedShort):
+            advice = advice or warning.message.remedy.replace("max_iter", PARAMETERS["max_iter"].option)
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return seconds, advice

@@ -11,13 +11,12 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from tikhonet.cli.drawing import draw_text
-from tikhonet.cli.models import open_model, sha256
-from tikhonet.cli.options import Json
-from tikhonet.cli.printing import facts, show
+from tikhonet.cli.inputs import Json, open_model, sha256
+from tikhonet.cli.outputs import facts, show
 from tikhonet.data import DataError, find_home
 from tikhonet.descent.devices import devices
-from tikhonet.network.graph import BIAS
+from tikhonet.network.extras import MissingExtraError
+from tikhonet.network.graph import BIAS, Network, Weights
 
 EXAMPLE = "tikhonet info"
 
@@ -42,7 +41,7 @@ def show_installation(as_json: bool) -> None:
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     try:
         home = str(find_home())
-    except DataError as error:
+    except (DataError, MissingExtraError) as error:
         home = str(error)
     document = {
         "versions": versions,
@@ -63,7 +62,7 @@ def show_installation(as_json: bool) -> None:
 def show_model(path: Path, as_json: bool) -> None:
     saved = open_model(path)
     estimator: Any = saved.estimator
-    learned, head = estimator._model, estimator._model.head
+    learned = estimator.model_
     nonzero = {f"{n},{'bias' if m == BIAS else m}": float((W != 0).double().mean()) for (n, m), W in learned.W.items()}
     weights = sum(matrix.numel() for matrix in learned.W.values())
     parameters = saved.header["parameters"]
@@ -73,7 +72,7 @@ def show_model(path: Path, as_json: bool) -> None:
         "estimator": saved.kind,
         "task": saved.task,
         "widths": learned.network.widths,
-        "outputs": len(head.coef),
+        "outputs": learned.outputs,
         "weights": weights,
         "sparsity": estimator.sparsity_["zeros"],
         "sparsity_kind": estimator.sparsity_["kind"],
@@ -92,7 +91,7 @@ def show_model(path: Path, as_json: bool) -> None:
         weights=f"{weights:,}, of which {zeros(estimator.sparsity_)}",
         changed=", ".join(f"{name} = {value}" for name, value in changed.items()) or "nothing: all are defaults",
     )
-    show(document, as_json, human, "\n" + draw_text(learned.network, learned.W, len(head.coef)))
+    show(document, as_json, human, "\n" + draw_text(learned.network, learned.W, learned.outputs))
 
 
 def zeros(sparsity: dict[str, Any]) -> str:
@@ -107,6 +106,26 @@ def zeros(sparsity: dict[str, Any]) -> str:
 
 
 def default(kind: type, name: str) -> Any:
-    """That of a parameter, as a model file would hold it."""
+    """The default of a parameter, as a model file would hold it."""
     value = getattr(kind(), name)
     return list(value) if isinstance(value, tuple) else value
+
+
+def draw_text(network: Network, W: Weights, outputs: int) -> str:
+    """Layers with their widths, and between them what feeds each: learned matrices with their zeros, identities."""
+    lines = [f"x   {network.widths[0]} inputs"]
+    for n in network.hidden:
+        for m in (m for m in reversed(network.sources(n)) if m != BIAS):
+            lines.append(f"|     {'x' if m == 0 else f'u{m}'} -> {edge_text(network, W, n, m)}")
+        bias = " + bias" if BIAS in network.sources(n) else ""
+        lines.append(f"u{n}  {network.widths[n]} = {network.activation.formula(f'sum{bias}')}")
+    lines += ["|     the head, a linear map", f"y   {outputs} outputs"]
+    return "\n".join(lines)
+
+
+def edge_text(network: Network, W: Weights, n: int, m: int) -> str:
+    if not network.edges[n, m].learned:
+        return f"{network.edges[n, m].name} ({network.widths[n]})"
+    rows, columns = network.shape((n, m))
+    nonzero = 100 * float((W[n, m] != 0).double().mean())
+    return f"W[{n},{m}] {rows} x {columns}, {nonzero:.1f}% nonzero"

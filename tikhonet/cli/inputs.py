@@ -1,28 +1,95 @@
-"""Rows from a data set by name, or from a file or a folder of images of the user's own."""
+"""Inputs of a command: options that several have, rows from a data set, a file or a folder, a saved model."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from tikhonet.cli.errors import Failure
-from tikhonet.cli.names import nearest
+from tikhonet import load as load_estimator
+from tikhonet.cli.mistakes import Failure, nearest, one_of
 from tikhonet.cli.progress import bar
-from tikhonet.data import COLLECTIONS, NAMES, Dataset, Table, find_home, load, planted, read_folder, read_table
-from tikhonet.data.folder import Shape
-from tikhonet.data.obtain import places
-from tikhonet.data.table import default_names, whole_if_possible
+from tikhonet.data import (
+    COLLECTIONS,
+    NAMES,
+    DataError,
+    Dataset,
+    Table,
+    find_home,
+    load,
+    planted,
+    read_folder,
+    read_table,
+)
+from tikhonet.data.dataset import SPLITS
+from tikhonet.data.folder import Shape, shape_of
+from tikhonet.data.tables import TableFile, default_names, whole_if_possible
+from tikhonet.model import storage
+
+FILES = ", ".join(format_.kind.partition(" ")[0] for format_ in TableFile.formats)
+ROWS = f"A data set ({', '.join(NAMES)}), a file ({FILES}) or a folder of images."
+TASKS = {"BCDClassifier": "classification", "BCDRegressor": "regression", "BCDFeatures": None, "BCDHasher": "hash"}
+
+
+def check_home(folder: Path | None) -> Path | None:
+    if folder is not None:
+        try:
+            find_home(folder)
+        except DataError as error:
+            raise typer.BadParameter(str(error)) from None
+    return folder
+
+
+Model = Annotated[Path, typer.Argument(help="A file that `tikhonet fit` wrote.", metavar="MODEL", show_default=False)]
+Data = Annotated[str, typer.Option("--data", help=ROWS, metavar="NAME|FILE")]
+OptionalData = Annotated[str | None, typer.Option("--data", help=ROWS, metavar="NAME|FILE")]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="The part of a data set: train or test.",
+        callback=one_of(*SPLITS),
+        metavar="train|test",
+        show_default=False,
+    ),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(help="The label's column in a file, by name or index; in .npz its array.", metavar="COLUMN"),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether a .csv begins with names.", show_default="by what is in it"),
+]
+DataHome = Annotated[
+    Path | None,
+    typer.Option(help="The folder of data sets, else TIKHONET_DATA or the cache.", callback=check_home, metavar="DIR"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+Seed = Annotated[int, typer.Option("--seed", help="Fixes everything random.", min=0, max=2**32 - 1, metavar="N")]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", help="Threads of torch.", min=1, metavar="N", show_default="its own number"),
+]
+
+
+def numbers(option: str, text: str, kind: type[int] | type[float]) -> list[int] | list[float]:
+    """`200,200` as numbers."""
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        what = "whole numbers" if kind is int else "numbers"
+        raise typer.BadParameter(f"must be {what} with commas between, got {text!r}", param_hint=option) from None
 
 
 @dataclass(frozen=True)
 class Source:
-    """What was said of the data on the command line."""
+    """The rows that were asked for on the command line."""
 
     data: str
     split: str | None = None
@@ -33,7 +100,7 @@ class Source:
 
     @property
     def name(self) -> str | None:
-        """That of the data set; None for a file."""
+        """The name of a data set; None for a file."""
         known = self.data.lower().replace("_", "-")
         return known if known in NAMES else None
 
@@ -43,7 +110,7 @@ class Source:
     def read(self, split: str, task: str | None = None, shape: Shape | None = None, text_labels: bool = False) -> Table:
         """The rows; of a data set those of its `split`, if no other was asked for; images in that shape.
 
-        With `text_labels` those of a .csv stay as they are written.
+        With `text_labels` the labels of a .csv stay as they are written.
         """
         path = Path(self.data).expanduser()
         folder = not self.name and path.is_dir()
@@ -69,23 +136,41 @@ class Source:
             raise typer.BadParameter("is for files; images have the names of their folders", param_hint="--label")
         return table
 
+    def labels(self, table: Table, each: int | None) -> NDArray[Any]:
+        """The labels of a table, `each` a row; None allows any number."""
+        if table.y is None and table.row_names:
+            raise Failure(f"{self.data} must hold its images in subfolders, whose names are their labels")
+        if table.y is None:
+            raise typer.BadParameter(
+                f"must name the column of {self.data} that holds the labels (-1 is the last one)", param_hint="--label"
+            )
+        found = 1 if table.y.ndim == 1 else table.y.shape[1]
+        if each not in (None, found):
+            raise Failure(f"the labels of {self.data} must be {each} a row, got {found}; name others with --label")
+        return table.y
+
+    def numbers(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Labels as numbers; text that is none is named with its row."""
+        if y.dtype.kind != "U":
+            return y
+        for row, label in enumerate(y.reshape(len(y), -1), start=1):
+            if wrong := [text for text in label if not is_number(text)]:
+                raise Failure(
+                    f"the labels of {self.data} must be numbers, got {str(wrong[0])!r} in row {row}; "
+                    "correct it, remove the row, or name another --label"
+                )
+        return whole_if_possible(y.astype(float))
+
 
 def load_set(name: str, split: str, data_home: Path | None, task: str | None = None) -> Dataset:
     """A data set by name, with a bar; a download has its own."""
     if name == "planted" and task == "regression":
         return planted(split, task)
-    if not is_here(name, data_home):
+    files = COLLECTIONS.get(name)
+    if files and len(files.present(find_home(data_home))) < len(files.sha256):
         return load(name, split, data_home)
     with bar(f"reading {name}, {split}"):
         return load(name, split, data_home)
-
-
-def is_here(name: str, data_home: Path | None) -> bool:
-    """Whether all files of a data set are on this machine."""
-    if name not in COLLECTIONS:
-        return True
-    collection, home = COLLECTIONS[name], find_home(data_home)
-    return all(any(places(collection, file, home)) for file in collection.sha256)
 
 
 def column(label: str | None) -> str | int | None:
@@ -96,33 +181,6 @@ def column(label: str | None) -> str | int | None:
         return label
 
 
-def labels(table: Table, source: Source, each: int | None) -> NDArray[Any]:
-    """Those of a table, `each` a row; None allows any number."""
-    if table.y is None and table.row_names:
-        raise Failure(f"{source.data} must hold its images in subfolders, whose names are their labels")
-    if table.y is None:
-        raise typer.BadParameter(
-            f"must name the column of {source.data} that holds the labels (-1 is the last one)", param_hint="--label"
-        )
-    found = 1 if table.y.ndim == 1 else table.y.shape[1]
-    if each not in (None, found):
-        raise Failure(f"the labels of {source.data} must be {each} a row, got {found}; name others with --label")
-    return table.y
-
-
-def as_numbers(y: NDArray[Any], source: Source) -> NDArray[Any]:
-    """Labels as numbers; text that is none is named with its row."""
-    if y.dtype.kind != "U":
-        return y
-    for row, label in enumerate(y.reshape(len(y), -1), start=1):
-        if wrong := [text for text in label if not is_number(text)]:
-            raise Failure(
-                f"the labels of {source.data} must be numbers, got {str(wrong[0])!r} in row {row}; "
-                "correct it, remove the row, or name another --label"
-            )
-    return whole_if_possible(y.astype(float))
-
-
 def is_number(text: str) -> bool:
     try:
         return bool(np.isfinite(float(text)))
@@ -130,17 +188,77 @@ def is_number(text: str) -> bool:
         return False
 
 
-def aligned(table: Table, names: list[str], width: int, source: Source) -> NDArray[Any]:
-    """The columns that a model takes: by their names where both sides have some, else all of them in order."""
-    if names and table.named:
-        missing = [name for name in names if name not in table.feature_names]
-        if missing:
-            raise Failure(
-                f"{source.data} has no column {missing[0]!r}, which the model was trained on"
-                f"{nearest(missing[0], table.feature_names)}; add it, or rename one"
-            )
-        return table.X[:, [table.feature_names.index(name) for name in names]]
-    if table.X.shape[1] != width:
-        hint = "name the label's column with --label" if table.X.shape[1] == width + 1 else "use data of that width"
-        raise Failure(f"{source.data} has {table.X.shape[1]} columns of numbers, and the model takes {width}; {hint}")
-    return table.X
+@dataclass(frozen=True)
+class SavedModel:
+    """A model of whichever kind its file says it is; `names` are those of the columns it was trained on, if any."""
+
+    path: Path
+    header: dict[str, Any]
+    estimator: Any
+    names: list[str]
+
+    @property
+    def kind(self) -> str:
+        return type(self.estimator).__name__
+
+    @property
+    def task(self) -> str | None:
+        return TASKS[self.kind]
+
+    @property
+    def image_shape(self) -> Shape | None:
+        """The shape of the images that it takes, if it can take any."""
+        return shape_of(self.names, self.estimator.n_features_in_)
+
+    @property
+    def text_classes(self) -> bool:
+        return self.task == "classification" and all(isinstance(label, str) for label in self.estimator.classes_)
+
+    def labels(self, table: Table, source: Source) -> Any:
+        """The labels of a table read with `text_labels=self.text_classes`, as text where the classes are text.
+
+        A row has one class, or as many numbers as the model learned.
+        """
+        y = source.labels(table, 1 if self.task == "classification" else self.estimator.model_.outputs)
+        return y.astype(str) if self.text_classes else source.numbers(y)
+
+    def columns(self, table: Table, source: Source) -> NDArray[Any]:
+        """The columns that it takes: by their names where both sides have some, else all of them in order."""
+        given, width = table.X.shape[1], self.estimator.n_features_in_
+        if self.names and table.named:
+            missing = [name for name in self.names if name not in table.feature_names]
+            if missing:
+                raise Failure(
+                    f"{source.data} has no column {missing[0]!r}, which the model was trained on"
+                    f"{nearest(missing[0], table.feature_names)}; add it, or rename one"
+                )
+            return table.X[:, [table.feature_names.index(name) for name in self.names]]
+        if given != width:
+            hint = "name the label's column with --label" if given == width + 1 else "use data of that width"
+            raise Failure(f"{source.data} has {given} columns of numbers, and the model takes {width}; {hint}")
+        return table.X
+
+    def need_task(self, command: str) -> str:
+        if self.task is None:
+            raise Failure(f"{self.path} holds features without a head, so it cannot {command}; use predict --features")
+        if self.task == "hash":
+            raise Failure(f"{self.path} makes binary codes, so it cannot {command}; use tikhonet hash, then search")
+        return self.task
+
+
+def open_model(path: Path) -> SavedModel:
+    if not path.exists():
+        raise Failure(f"{path} does not exist; name a file that `tikhonet fit` wrote")
+    header, _ = storage.load(path)
+    kind = str(header.get("estimator"))
+    if kind not in TASKS:
+        raise Failure(f"{path} holds a {kind[:80]!r}, not one of {', '.join(TASKS)}; use a file of `tikhonet fit`")
+    estimator = load_estimator(path)
+    # The columns are put in order here; scikit-learn would warn of every array without names.
+    names = [str(name) for name in vars(estimator).pop("feature_names_in_", ())]
+    return SavedModel(path, header, estimator, names)
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

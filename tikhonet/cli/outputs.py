@@ -1,15 +1,108 @@
-"""Files that a command writes: checked before the work begins, complete or not there at all."""
+"""Results of a command: text or JSON on stdout, and files that are checked before the work and written whole."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import math
 import os
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
-from tikhonet.cli.errors import Failure
+from tikhonet.cli.mistakes import Failure, nearest
+from tikhonet.model.storage import write_atomically
+from tikhonet.network.extras import MissingExtraError, require
+
+Arrays = dict[str, NDArray[Any]]
+Measures = dict[str, Any]
+MANY = (".csv", ".npz", ".parquet")
+"""Endings of files that hold several arrays."""
+WIDTH = 160
+"""Columns where there is no terminal to fit into."""
+
+
+def show(document: Mapping[str, Any], as_json: bool, *human: Any) -> None:
+    """Print one JSON document for machines, or text and tables for people."""
+    if as_json:
+        print(json.dumps(plain(document), allow_nan=False))
+        return
+    console = require("rich.console").Console(width=None if sys.stdout.isatty() else WIDTH, emoji=False)
+    for part in human:
+        if isinstance(part, str):  # as it is, whatever names of files it holds
+            print(part)
+        else:
+            console.print(part, markup=False, highlight=False)
+
+
+def facts(**values: Any) -> str:
+    """Lines of a name and a value; a name's underscores are spaces."""
+    width = max(map(len, values))
+    return "\n".join(f"{name.replace('_', ' '):<{width}}  {value}" for name, value in values.items())
+
+
+def table(columns: tuple[str, ...], rows: list[tuple[object, ...]], title: str | None = None) -> Any:
+    """A table of rich; columns whose cells are all numbers stand to the right."""
+    made = require("rich.table").Table(title=title, title_justify="left")
+    for place, heading in enumerate(columns):
+        numeric = all(str(row[place]).replace(".", "").isdigit() or row[place] == "." for row in rows)
+        made.add_column(heading, justify="right" if numeric else "left")
+    for row in rows:
+        made.add_row(*("" if cell is None else str(cell) for cell in row))
+    return made
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it; what is not finite is null."""
+    match value:
+        case Mapping():
+            return {str(key): plain(part) for key, part in value.items()}
+        case np.ndarray() | np.generic():
+            return plain(value.tolist())
+        case list() | tuple():
+            return [plain(part) for part in value]
+        case float():
+            return value if math.isfinite(value) else None
+        case bool() | int() | str() | None:
+            return value
+    return str(value)
+
+
+def class_measures(y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
+    wrong = int(np.sum(predicted != y))
+    return {"rows": len(y), "wrong": wrong, "error_percent": 100 * wrong / len(y)}
+
+
+def number_measures(y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
+    """R2 is 1 where predictions are exact and 0 where they are no better than the mean of y."""
+    residual = np.asarray(y, float) - predicted
+    spread = float(np.sum(np.square(y - np.mean(y, axis=0))))
+    squares = float(np.sum(np.square(residual)))
+    return {
+        "rows": len(y),
+        "rmse": float(np.sqrt(np.mean(np.square(residual)))),
+        "mae": float(np.mean(np.abs(residual))),
+        "r2": 1 - squares / spread if spread else float("nan"),
+    }
+
+
+def headline(measures: Measures) -> str:
+    """The measures of classes, numbers or codes in one line."""
+    if "n_bits" in measures:
+        return (
+            f"{measures['distinct']:,} distinct codes of {measures['n_bits']} bits, bit balance "
+            f"{measures['balance']:.3f}, correlation between bits {measures['correlation']:.3f}"
+        )
+    if "wrong" in measures:
+        return f"error {measures['error_percent']:.2f}% ({measures['wrong']} of {measures['rows']:,} wrong)"
+    return f"R2 {measures['r2']:.4f}, rms error {measures['rmse']:.4g}, mean absolute error {measures['mae']:.4g}"
 
 
 def check_output(path: Path, option: str = "--output") -> None:
@@ -25,6 +118,22 @@ def check_output(path: Path, option: str = "--output") -> None:
         raise typer.BadParameter(f"the folder {folder} cannot be written to; choose another", param_hint=option)
 
 
+def check_ending(path: Path, allowed: tuple[str, ...]) -> None:
+    """Raise unless a file with one of these endings can be made there."""
+    check_output(path)
+    kind = path.suffix.lower()
+    if kind == ".npy" and kind not in allowed:
+        raise typer.BadParameter("a .npy holds one array only; use .npz or .csv for more", param_hint="--output")
+    if kind not in allowed:
+        listed = (" or " if len(allowed) == 2 else ", ").join(allowed)
+        raise typer.BadParameter(f"must end in {listed}, got {path}{nearest(kind, allowed)}", param_hint="--output")
+    if kind == ".parquet":
+        try:
+            require("pyarrow")
+        except MissingExtraError as error:
+            raise typer.BadParameter(f"{error}, or use .npz or .csv", param_hint="--output") from None
+
+
 def save_or_rescue(save: Callable[[Path], None], path: Path) -> None:
     """Save; where that fails, keep the result of the work in the system's temporary folder instead."""
     try:
@@ -38,3 +147,46 @@ def save_or_rescue(save: Callable[[Path], None], path: Path) -> None:
         except OSError:
             raise Failure(f"{reason}; it could not be kept elsewhere either") from None
         raise Failure(f"{reason}; until then it is kept as {rescued}") from None
+
+
+def save_arrays(path: Path, arrays: Arrays, classes: list[str] | None = None) -> None:
+    """Arrays of rows in a file of the kind that its ending says, whole or not at all."""
+    content = encode(path.suffix.lower(), arrays, classes or [])
+    save_or_rescue(lambda target: write_atomically(target, (content,)), path)
+
+
+def encode(kind: str, arrays: Arrays, classes: list[str]) -> bytes:
+    arrays = {name: np.array(values.tolist()) if values.dtype == object else values for name, values in arrays.items()}
+    buffer = io.BytesIO()
+    match kind:
+        case ".csv":
+            return csv_text(arrays, classes).encode(errors="surrogateescape")
+        case ".npy":
+            np.save(buffer, next(iter(arrays.values())), allow_pickle=False)
+        case ".npz":
+            np.savez(buffer, **arrays, **({"classes": np.array(classes)} if classes else {}))  # type: ignore[arg-type]
+        case ".parquet":
+            table = require("pyarrow").table(columns(arrays, classes))
+            require("pyarrow.parquet").write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def columns(arrays: Arrays, classes: list[str]) -> Arrays:
+    """One array for each column: `prediction`, `probability of 7`, `feature 12`."""
+    found: Arrays = {}
+    for name, values in arrays.items():
+        if values.ndim == 1:
+            found[name] = values
+            continue
+        ends = [f"of {label}" for label in classes] if name == "probability" else map(str, range(values.shape[1]))
+        found |= {f"{name} {end}": values[:, k] for k, end in enumerate(ends)}
+    return found
+
+
+def csv_text(arrays: Arrays, classes: list[str] | None = None) -> str:
+    found = columns(arrays, classes or [])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(found)
+    writer.writerows(zip(*(values.tolist() for values in found.values()), strict=True))
+    return text.getvalue()

@@ -8,11 +8,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from tikhonet.cli.inputs import Source
-from tikhonet.cli.models import open_model
-from tikhonet.cli.options import Data, DataHome, Header, Json, Label, Model, Split
-from tikhonet.cli.predictions import Arrays, check_kind, csv_text, save
-from tikhonet.cli.printing import facts, show
+from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Model, Source, Split, open_model
+from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, save_arrays, show
 from tikhonet.cli.progress import by_chunks
 
 EXAMPLE = "tikhonet predict my.model --data digits --output predictions.csv"
@@ -39,7 +36,7 @@ def predict(
     of a data set.
     """
     if output is not None:
-        check_kind(output, arrays=1 + proba)
+        check_ending(output, MANY if proba else (*MANY, ".npy"))
     saved = open_model(model)
     if proba and (features or saved.task != "classification"):
         raise typer.BadParameter("is for predictions of a classifier", param_hint="--proba")
@@ -62,7 +59,7 @@ def predict(
     if output is None:
         show(document | {"classes": classes} | arrays, as_json, csv_text(arrays, classes).rstrip("\n"))
         return
-    save(output, arrays, classes)
+    save_arrays(output, arrays, classes)
     human = facts(data=f"{document['data']}: {len(X):,} rows", **summary(arrays), predictions=output)
     show(document, as_json, human)
 

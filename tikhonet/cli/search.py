@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,21 +10,22 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from tikhonet.cli.codes import CodeFile, Names, open_database, read_codes
-from tikhonet.cli.errors import Failure
-from tikhonet.cli.names import one_of
-from tikhonet.cli.options import Json
-from tikhonet.cli.predictions import Arrays, check_kind, csv_text, save
-from tikhonet.cli.printing import facts, show
+from tikhonet.cli.inputs import Json
+from tikhonet.cli.mistakes import Failure, one_of
+from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, save_arrays, show
 from tikhonet.cli.progress import bar
-from tikhonet.hashing import HammingIndex
-from tikhonet.hashing.codes import check_codes, n_bytes
+from tikhonet.data.tables import MALFORMED
+from tikhonet.hashing import HammingIndex, pack
+from tikhonet.hashing.codes import Codes, check_codes, n_bytes
 from tikhonet.hashing.index import KINDS
 from tikhonet.model.storage import ModelFormatError
 
 EXAMPLE = "tikhonet search codes.npy codes.npy --k 5 --output neighbours.csv"
 NEAREST = 10
 CODES = "uint8 is packed codes; else positive is 1"
+
+Names = dict[int, str]
+"""The names of codes by their ids; empty where they have none."""
 
 
 def search(
@@ -64,16 +66,18 @@ def search(
     if k is not None and radius is not None:
         raise typer.BadParameter("is for the nearest ones, --radius for all near ones; give one", param_hint="--k")
     if output is not None:
-        check_kind(output, arrays=2)
+        check_ending(output, MANY)
     with bar(f"reading {database.name}"):
         held, names = open_index(database, index or "")
         asked = read_codes(queries)
     check_lengths(database, held, asked)
     with bar("searching"):
-        arrays = (
-            within(held, asked, radius) if radius is not None else nearest(held, asked, k or min(NEAREST, len(held)))
-        )
-    arrays |= texts(arrays["ids"], names, asked)
+        arrays = find(held, asked, k, radius)
+    if names:
+        known = [names.get(number, "") for number in arrays["ids"].ravel().tolist()]
+        arrays["names"] = np.array(known, np.str_).reshape(arrays["ids"].shape)
+    if asked.names is not None:
+        arrays["queries"] = asked.names
     table = as_table(arrays)
     document: dict[str, Any] = {
         "database": database,
@@ -86,9 +90,9 @@ def search(
         "output": output,
     } | ({"query_names": asked.names} if asked.names is not None else {})
     if output is None:
-        show(document | as_lists(arrays), as_json, csv_text(table, []).rstrip("\n"))
+        show(document | as_lists(table, len(asked.codes)), as_json, csv_text(table).rstrip("\n"))
         return
-    save(output, arrays if output.suffix.lower() == ".npz" else table, [])
+    save_arrays(output, arrays if output.suffix.lower() == ".npz" else table)
     human = facts(
         database=f"{database}: {len(held):,} codes of {held.n_bits} bits",
         queries=f"{queries}: {len(asked.codes):,}",
@@ -98,11 +102,80 @@ def search(
     show(document, as_json, human)
 
 
-def open_index(database: Path, kind: str) -> tuple[HammingIndex, Names]:
+@dataclass(frozen=True)
+class CodeFile:
+    """The content of a file: packed codes, their length, and ids and names where it has some."""
+
+    path: Path
+    codes: Codes
+    n_bits: int
+    ids: NDArray[Any] | None = None
+    names: NDArray[Any] | None = None
+
+    def index(self, kind: str) -> HammingIndex:
+        """An index of these codes; lists of an "ivf" one are chosen from them."""
+        return HammingIndex(self.n_bits, kind).fit(self.codes).add(self.codes, self.ids)
+
+    def by_id(self) -> Names:
+        ids = range(len(self.codes)) if self.ids is None else self.ids.tolist()
+        return {} if self.names is None else dict(zip(ids, self.names.tolist(), strict=True))
+
+
+def read_codes(path: Path) -> CodeFile:
+    """Codes of a .npy (a matrix) or .npz (`codes`, perhaps `ids`, `names` and `n_bits`).
+
+    A uint8 matrix holds packed codes. Any other holds one column a bit, which is 1 where the number is positive.
+    """
+    held = read_arrays(path)
+    if "codes" not in held:
+        raise Failure(f"{path} holds {', '.join(held) or 'nothing'}, but no array `codes`; name it so")
+    matrix = held["codes"]
     try:
-        return open_database(database, kind)
-    except ImportError as error:
-        raise Failure(str(error)) from None
+        if matrix.dtype == np.uint8:
+            check_codes(matrix)
+            codes, bits = matrix, whole(held.get("n_bits", np.array(8 * matrix.shape[1])))
+        else:
+            codes, bits = pack(matrix), matrix.shape[1]
+        check_codes(codes, bits)
+    except (ValueError, TypeError) as error:
+        raise Failure(f"{path} holds no codes: {error}") from None
+    names = held.get("names")
+    if names is not None and (names.dtype.kind != "U" or names.shape != (len(codes),)):
+        raise Failure(
+            f"{path}: names must be one text for each of the {len(codes)} codes, got {names.dtype} of shape "
+            f"{names.shape}"
+        )
+    return CodeFile(path, codes, bits, held.get("ids"), names)
+
+
+def whole(n_bits: NDArray[Any]) -> int:
+    if n_bits.ndim or n_bits.dtype.kind not in "iu":
+        raise ValueError(f"n_bits must be a whole number, got {n_bits.tolist()!r}; save it as one")
+    return int(n_bits)
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a .npz, or the array of a .npy as `codes`; nothing in a file is ever executed."""
+    if not path.is_file():
+        raise Failure(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; name a .npy or .npz of codes")
+    if path.suffix.lower() not in (".npy", ".npz"):
+        raise Failure(f"{path} is of an unknown kind; codes are read from .npy and .npz")
+    try:
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return {"codes": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
+    except MALFORMED as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise Failure(f"{path} cannot be read: {reason}; use another copy") from None
+
+
+def open_index(database: Path, kind: str) -> tuple[HammingIndex, Names]:
+    """The index of a file of codes, or one that was saved; `kind` "" keeps a saved one's own, else it is "flat"."""
+    try:
+        if database.suffix.lower() in (".npy", ".npz") or not database.is_file():
+            held = read_codes(database)
+            return held.index(kind or "flat"), held.by_id()
+        return HammingIndex.load(database, kind or None), {}
     except ModelFormatError:
         raise
     except ValueError as error:
@@ -118,26 +191,13 @@ def check_lengths(database: Path, held: HammingIndex, asked: CodeFile) -> None:
     check_codes(asked.codes, held.n_bits, str(asked.path))
 
 
-def nearest(held: HammingIndex, asked: CodeFile, k: int) -> Arrays:
-    distances, ids = held.search(asked.codes, k)
-    return {"ids": ids, "distances": distances}
-
-
-def within(held: HammingIndex, asked: CodeFile, radius: int) -> Arrays:
+def find(held: HammingIndex, asked: CodeFile, k: int | None, radius: int | None) -> Arrays:
+    """`ids` and `distances`, queries x k; with a radius those of query q are at limits[q] : limits[q + 1]."""
+    if radius is None:
+        distances, ids = held.search(asked.codes, k or min(NEAREST, len(held)))
+        return {"ids": ids, "distances": distances}
     limits, distances, ids = held.within(asked.codes, radius)
     return {"limits": limits, "ids": ids, "distances": distances}
-
-
-def texts(ids: NDArray[Any], names: Names, asked: CodeFile) -> Arrays:
-    """`names` of the neighbours and `queries` of the queries, where they have some."""
-    found: Arrays = {}
-    if names:
-        found["names"] = np.array([names.get(number, "") for number in ids.ravel().tolist()], np.str_).reshape(
-            ids.shape
-        )
-    if asked.names is not None:
-        found["queries"] = asked.names
-    return found
 
 
 def as_table(arrays: Arrays) -> Arrays:
@@ -156,10 +216,8 @@ def as_table(arrays: Arrays) -> Arrays:
     return table
 
 
-def as_lists(arrays: Arrays) -> dict[str, list[NDArray[Any]]]:
+def as_lists(table: Arrays, queries: int) -> dict[str, list[NDArray[Any]]]:
     """`ids`, `distances` and `names` with one list a query."""
-    known = [name for name in ("ids", "distances", "names") if name in arrays]
-    if "limits" in arrays:
-        return {name: np.split(arrays[name], arrays["limits"][1:-1]) for name in known}
-    there = arrays["ids"] >= 0
-    return {name: [row[kept] for row, kept in zip(arrays[name], there, strict=True)] for name in known}
+    ends = np.cumsum(np.bincount(table["query"], minlength=queries))[:-1]
+    columns = {"id": "ids", "distance": "distances", "name": "names"}
+    return {plural: np.split(table[name], ends) for name, plural in columns.items() if name in table}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from tikhonet.cli.models import open_model
-from tikhonet.cli.options import Json, Model
-from tikhonet.cli.printing import facts, show, table
+from tikhonet.cli.inputs import Json, Model, open_model
+from tikhonet.cli.outputs import facts, show, table
 from tikhonet.model.export.format import sizes
 
 EXAMPLE = "tikhonet size my.model"

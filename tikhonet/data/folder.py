@@ -12,19 +12,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image, ImageOps
 
-from tikhonet.data.errors import DataError
-from tikhonet.data.home import StrPath
-from tikhonet.data.table import Table, default_names
+from tikhonet.data.dataset import DataError
+from tikhonet.data.obtain import StrPath
+from tikhonet.data.tables import Table, default_names
+from tikhonet.network.extras import require
 
 KINDS = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".pgm", ".ppm")
 GREY = ("1", "L", "LA", "La", "I", "F")
 PIXEL = "pixel "
-ORIENTATION, LYING = ExifTags.Base.Orientation, (5, 6, 7, 8)
+ORIENTATION, LYING = 0x0112, (5, 6, 7, 8)
+"""The EXIF tag that tells how an image is turned, and its values for those that lie on their side."""
 
 Shape = tuple[int, ...]
-"""Of an image: (height, width), or (3, height, width) in colour."""
+"""The shape of an image: (height, width), or (3, height, width) in colour."""
 
 
 def read_folder(folder: StrPath, size: int | None = None, *, shape: Shape | None = None) -> Table:
@@ -70,7 +71,7 @@ def list_images(folder: Path) -> list[Path]:
 
 
 def pixel_names(shape: Shape) -> tuple[str, ...]:
-    """Those of a table without names for squares, whose number of pixels tells their shape; else by place."""
+    """Names as in a table without any for squares, whose number of pixels tells their shape; else by place."""
     if is_square(shape):
         return tuple(default_names(math.prod(shape)))
     return tuple(PIXEL + " ".join(map(str, place)) for place in np.ndindex(shape))
@@ -97,7 +98,7 @@ def choose_shape(shapes: dict[Path, Shape], folder: Path, size: int | None) -> S
 
 
 def shape_of(names: Sequence[str], width: int) -> Shape | None:
-    """That of the images behind a model's columns: by their names where it is not a square, grey or in colour.
+    """The shape of the images behind a model's columns: by their names where it is not a square, grey or in colour.
 
     No number is that of both; None where it is that of neither.
     """
@@ -110,7 +111,7 @@ def shape_of(names: Sequence[str], width: int) -> Shape | None:
 
 
 def own_shape(file: Path) -> Shape:
-    """That of an image when it stands upright; its pixels are not read."""
+    """The shape of an image when it stands upright; its pixels are not read."""
     with opened(file) as image:
         colour = () if image.mode in GREY or image.mode.startswith("I;16") else (3,)
         size = image.height, image.width
@@ -118,30 +119,32 @@ def own_shape(file: Path) -> Shape:
 
 
 def pixels(file: Path, shape: Shape) -> NDArray[np.float32]:
+    ops = require("PIL.ImageOps")
     with opened(file) as image:
         if image.mode.startswith("I;16"):
             grey = np.asarray(image, dtype=np.float32) * (255 / 65535)
-            image = Image.fromarray(grey.round().astype(np.uint8))
+            image = require("PIL.Image").fromarray(grey.round().astype(np.uint8))
         if image.mode in ("I", "F"):
             raise DataError(
                 f"{file} has {image.mode} pixels, whose range is unknown; save it with 8 bits for each colour"
             )
-        upright = ImageOps.exif_transpose(image).convert("RGB" if len(shape) == 3 else "L")
+        upright = ops.exif_transpose(image).convert("RGB" if len(shape) == 3 else "L")
     size = shape[-1], shape[-2]
-    values = np.asarray(upright if upright.size == size else ImageOps.fit(upright, size), dtype=np.float32)
+    values = np.asarray(upright if upright.size == size else ops.fit(upright, size), dtype=np.float32)
     values = values / np.float32(255)
     return np.moveaxis(values, -1, 0) if len(shape) == 3 else values
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[Image.Image]:
+def opened(file: Path) -> Iterator[Any]:
     """An image; errors name the file."""
+    images = require("PIL.Image")
     try:
-        with Image.open(file) as image:
+        with images.open(file) as image:
             yield image
     except DataError:
         raise
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, SyntaxError, images.DecompressionBombError) as error:
         raise DataError(f"{file} cannot be read as an image: {error}; remove it or use another copy") from None
 
 

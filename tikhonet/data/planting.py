@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from tikhonet.data.dataset import Dataset, check_split
+from tikhonet.data.dataset import Dataset, check_split, data_set
 from tikhonet.network.graph import Network, Weights
 
 TASKS = ("classification", "regression")
@@ -23,6 +23,7 @@ class Planted(Dataset):
     V: Tensor = field(kw_only=True)
 
 
+@data_set("planted", files=False)
 def planted(
     split: str = "train",
     task: str = "classification",

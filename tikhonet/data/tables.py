@@ -1,35 +1,130 @@
-"""The user's own files as tables: .npy, .npz, .csv, .parquet and IDX. Nothing in a file is ever executed."""
+"""The user's own files as tables of numbers with, perhaps, a column of labels. Nothing in a file is ever executed."""
 
 from __future__ import annotations
 
+import math
 import zipfile
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.data.csv_table import read_csv
-from tikhonet.data.errors import DataError
-from tikhonet.data.formats import UNREADABLE, parse_idx, unpack
-from tikhonet.data.home import StrPath
-from tikhonet.data.table import (
-    Label,
-    Table,
-    as_real,
-    check_finite,
-    check_names,
-    from_matrix,
-    is_missing,
-    locate,
-    whole_if_possible,
-)
+from tikhonet.data.binary_layouts import UNREADABLE
+from tikhonet.data.dataset import DataError
+from tikhonet.data.obtain import StrPath
 
-KINDS = ".npy, .npz, .csv, .parquet or IDX (idx in its name, raw or .gz)"
+Label = str | int | None
+MISSING = ("n/a", "#n/a", "<na>", "null")
+"""Words for a missing label, besides "nan". "NA" and "none" are not among them: they are classes of many tables."""
 MALFORMED = (*UNREADABLE, ValueError, MemoryError, RuntimeError, TokenError, zipfile.BadZipFile)
-"""What the parsers of numpy and zipfile raise on damaged files, found by damaging some."""
+"""Errors of the parsers of numpy and zipfile on damaged files, found by damaging some."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Finite real rows X (float32 or float64), labels y (integers, real numbers or text) or None, and names.
+
+    y has one label a row; from .npz it may have a row of them. `named` tells whether the columns have names of their
+    own: those of a file may well be x0, x1, ..., as columns without any are called.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None
+    feature_names: tuple[str, ...]
+    label_name: str | None = None
+    row_names: tuple[str, ...] = ()
+    named: bool = False
+
+
+@dataclass(frozen=True)
+class TableFile(ABC):
+    """A file that holds a table; a subclass is a format, and its definition makes it known to `read_table`.
+
+    `kind` is the ending of such files, or what tells them otherwise if `fits` is written anew.
+    """
+
+    path: Path
+    label: Label = None
+    header: bool | None = None
+    text_labels: bool = False
+
+    kind: ClassVar[str]
+    formats: ClassVar[list[type[TableFile]]] = []
+
+    def __init_subclass__(cls) -> None:
+        TableFile.formats.append(cls)
+
+    @classmethod
+    def fits(cls, path: Path) -> bool:
+        return path.suffix.lower() == cls.kind
+
+    @abstractmethod
+    def read(self) -> Table:
+        """The table; what is wrong with it is a `DataError`, or a ValueError where a parser found it."""
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise where two columns have one name: they are found by their names."""
+        for name, count in Counter(names).items():
+            if count > 1:
+                times = "twice" if count == 2 else f"{count} times"
+                raise DataError(f"{self.path}: columns must have different names, got {name!r} {times}; rename one")
+
+    def label_place(self, names: Sequence[str], hint: str = "") -> int | None:
+        """The place of the label column, negative indices counted from the end; `hint` ends the error of a name."""
+        if self.label is None:
+            return None
+        if isinstance(self.label, str) and self.label not in names:
+            listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+            raise DataError(f"{self.path} has no column named {self.label!r}; its columns are {listed}{hint}")
+        if isinstance(self.label, int) and not -len(names) <= self.label < len(names):
+            raise DataError(f"{self.path} has {len(names)} columns, so the label's index cannot be {self.label}")
+        place = list(names).index(self.label) if isinstance(self.label, str) else self.label % len(names)
+        if len(names) == 1:
+            raise DataError(
+                f"{self.path} must have columns of numbers besides the label {names[place]!r}, got none; add some"
+            )
+        return place
+
+    def real_rows(self, values: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
+        """Finite rows, as float32 where that is exact or was stored, else as float64."""
+        if values.dtype.kind not in "buif":
+            raise DataError(f"{self.path} must hold real numbers, got dtype {values.dtype}; convert it first")
+        small = values.dtype.kind in "bui" and values.dtype.itemsize <= 2
+        rows = values.astype(np.float32 if small or values.dtype in (np.float16, np.float32) else np.float64)
+        self.check_finite(rows, names)
+        return rows
+
+    def check_finite(self, rows: NDArray[Any], names: Sequence[str]) -> None:
+        finite = np.isfinite(rows)
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            raise DataError(
+                f"{self.path}, row {row + 1}, column {names[column]!r} must be a finite number, "
+                f"got {rows[row, column]}; fill it in or remove the row"
+            )
+
+    def checked_labels(self, labels: NDArray[Any], name: str) -> NDArray[Any]:
+        """Labels as whole numbers, real numbers or text, none missing."""
+        if labels.dtype.kind == "U":
+            missing = [row for row, label in enumerate(labels.reshape(len(labels), -1)) if any(map(is_missing, label))]
+            if missing:
+                raise DataError(
+                    f"{self.path}, row {missing[0] + 1}: the labels {name} must not be missing or infinite, got "
+                    f"{labels[missing[0]]}; fill it in or remove the row"
+                )
+            return labels
+        if labels.dtype.kind not in "buif":
+            raise DataError(
+                f"{self.path}: the labels {name} must be numbers or text, none missing, got dtype {labels.dtype}"
+            )
+        self.check_finite(labels.reshape(len(labels), -1), [name] * labels[0].size)
+        return labels.astype(np.int64) if labels.dtype.kind in "bui" else whole_if_possible(labels)
 
 
 def read_table(path: StrPath, label: Label = None, header: bool | None = None, text_labels: bool = False) -> Table:
@@ -41,11 +136,16 @@ def read_table(path: StrPath, label: Label = None, header: bool | None = None, t
     text_labels  of .csv: leave labels as they are written, where otherwise they become numbers if all of them are such
     """
     path = Path(path).expanduser()
+    *first, last = (format_.kind for format_ in TableFile.formats)
+    kinds = f"{', '.join(first)} or {last}"
     if not path.is_file():
         state = "is a folder; use read_folder for images, or" if path.is_dir() else "does not exist;"
-        raise DataError(f"{path} {state} name a file: {KINDS}")
+        raise DataError(f"{path} {state} name a file: {kinds}")
+    fitting = [format_ for format_ in TableFile.formats if format_.fits(path)]
+    if not fitting:
+        raise DataError(f"{path} is of an unknown kind; it must be {kinds}")
     try:
-        return _read(path, label, header, text_labels)
+        return fitting[0](path, label, header, text_labels).read()
     except DataError:
         raise
     except MALFORMED as error:
@@ -53,102 +153,19 @@ def read_table(path: StrPath, label: Label = None, header: bool | None = None, t
         raise DataError(f"{path} cannot be read: {reason}; use another copy or another format") from None
 
 
-def _read(path: Path, label: Label, header: bool | None, text_labels: bool) -> Table:
-    match path.suffix.lower():
-        case ".csv":
-            return read_csv(path, label, header, text_labels)
-        case ".npy" | ".npz":
-            return _read_numpy(path, label)
-        case ".parquet":
-            return _read_parquet(path, label)
-    if "idx" in path.name.lower():
-        return _read_idx(path, label)
-    raise DataError(f"{path} is of an unknown kind; it must be {KINDS}")
+def default_names(count: int) -> list[str]:
+    return [f"x{k}" for k in range(count)]
 
 
-def _read_numpy(path: Path, label: Label) -> Table:
-    # Opened here, because numpy leaves a damaged .npz open.
-    with path.open("rb") as file:
-        loaded = np.load(file, allow_pickle=False)
-        return from_matrix(loaded, path, label) if isinstance(loaded, np.ndarray) else _from_npz(loaded, path, label)
-
-
-def _from_npz(arrays: Mapping[str, NDArray[Any]], path: Path, label: Label) -> Table:
-    held = list(arrays)
-    name = "y" if label is None and "y" in held else label
-    if name is not None and name not in held:
-        raise DataError(f"{path} has no array {name!r} of labels; it holds {', '.join(held)}")
-    others = [other for other in held if other != name]
-    chosen = "X" if "X" in others else others[0] if len(others) == 1 else None
-    if chosen is None:
-        raise DataError(f"{path} must hold an array X (and y, if there are labels), got {', '.join(held)}")
-    table = from_matrix(arrays[chosen], path, None)
-    return table if name is None else _with_labels(table, arrays[str(name)], str(name), path)
-
-
-def _read_idx(path: Path, label: Label) -> Table:
-    table = from_matrix(parse_idx(unpack(path.read_bytes())), path, label)
-    beside = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
-    if label is not None or beside == path or not beside.is_file():
-        return table
-    return _with_labels(table, parse_idx(unpack(beside.read_bytes())), beside.name, path)
-
-
-def _with_labels(table: Table, labels: NDArray[Any], name: str, path: Path) -> Table:
-    if labels.ndim not in (1, 2) or len(labels) != len(table.X) or labels.size == 0:
-        raise DataError(
-            f"{path}: the labels {name} must be {len(table.X)} values, or rows of them, got shape {labels.shape}"
-        )
-    flat = labels.ravel() if labels.shape[1:] == (1,) else labels
-    return Table(table.X, _checked_labels(flat, path, name), table.feature_names, name)
-
-
-def _read_parquet(path: Path, label: Label) -> Table:
+def is_missing(label: str) -> bool:
+    """Whether it stands for a label that is not there, or is infinite."""
     try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise DataError(f"{path} needs pyarrow to be read; pip install pyarrow, or save it as .csv or .npz") from None
-    try:
-        # The names alone first: pyarrow cannot read columns of one name.
-        names = list(pyarrow.parquet.read_schema(path).names)
-        check_names(names, path)
-        columns = pyarrow.parquet.read_table(path)
-    except pyarrow.ArrowException as error:
-        raise ValueError(error) from None
-    place = locate(label, names, path)
-    features = [k for k in range(len(names)) if k != place]
-    if not features or columns.num_rows == 0:
-        raise DataError(f"{path} holds no rows or no columns besides the label")
-    arrays = []
-    for k in features:
-        values = columns.column(k).to_numpy()
-        if values.dtype.kind not in "buif":
-            raise DataError(
-                f"{path}, column {names[k]!r} must hold numbers, got {columns.schema.field(k).type}; "
-                "convert it, remove it, or name it as the label if it is one"
-            )
-        arrays.append(values)
-    X = as_real(np.column_stack(arrays), path)
-    others = tuple(names[k] for k in features)
-    check_finite(X, path, others)
-    if place is None:
-        return Table(X, None, others, named=True)
-    labels = np.array(columns.column(place).to_pylist())
-    return Table(X, _checked_labels(labels, path, names[place]), others, names[place], named=True)
+        return not math.isfinite(float(label))
+    except ValueError:
+        return label.lower() in MISSING
 
 
-def _checked_labels(labels: NDArray[Any], path: Path, name: str) -> NDArray[Any]:
-    """Labels as whole numbers, real numbers or text, none missing."""
-    if labels.dtype.kind == "U":
-        missing = [row for row, label in enumerate(labels.reshape(len(labels), -1)) if any(map(is_missing, label))]
-        if missing:
-            raise DataError(
-                f"{path}, row {missing[0] + 1}: the labels {name} must not be missing or infinite, got "
-                f"{labels[missing[0]]}; fill it in or remove the row"
-            )
-        return labels
-    if labels.dtype.kind not in "buif":
-        raise DataError(f"{path}: the labels {name} must be numbers or text, none missing, got dtype {labels.dtype}")
-    check_finite(labels.reshape(len(labels), -1), path, [name] * labels[0].size)
-    return labels.astype(np.int64) if labels.dtype.kind in "bui" else whole_if_possible(labels)
+def whole_if_possible(values: NDArray[Any]) -> NDArray[Any]:
+    """Real numbers as int64 if they all are whole."""
+    whole = np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53)
+    return values.astype(np.int64) if whole else values

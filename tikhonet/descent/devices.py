@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from tikhonet.network.errors import ArgumentError
+
 
 def devices() -> list[str]:
     cuda = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
@@ -16,5 +18,6 @@ def check_device(name: str) -> str:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError, NotImplementedError):
         allowed = ", ".join(devices())
-        raise ValueError(f"device must be a device of this machine ({allowed}), got {name!r}") from None
+        message = f"device must be a device of this machine ({allowed}), got {name!r}"
+        raise ArgumentError("device", message) from None
     return name

@@ -4,46 +4,34 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tikhonet.descent.result import Status
-from tikhonet.estimators.parameters import SETS
-from tikhonet.estimators.training import cause_of_zeros
-from tikhonet.estimators.warned import users_level
+from tikhonet.estimators.callbacks import users_level
+from tikhonet.estimators.fitting import Fitted, cause_of_zeros
+from tikhonet.estimators.parameters import build_problem
 from tikhonet.model import storage
-from tikhonet.model.model import Model
 from tikhonet.model.model_file import model_from_tensors, model_tensors, network_from_header, network_header
 from tikhonet.model.storage import ModelFormatError
-from tikhonet.problem.sets import Everything, NonNegative
+from tikhonet.network.activation import Activation
+from tikhonet.problem.sets import ConvexSet
 from tikhonet.trainer.sparsity.zeros import Kind
 
 Path = str | os.PathLike[str]
 NAMES = ("BCDClassifier", "BCDRegressor", "BCDFeatures", "BCDHasher")
 
 
-class NotInFile:
-    """An attribute that `fit` sets and a model file does not keep; this is found where it was not set."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, estimator: Any, owner: type) -> Any:
-        if estimator is None:
-            return self
-        check_is_fitted(estimator, "network_")
-        raise AttributeError(f"{self.name} is not kept in a model file; fit again to have it")
-
-
-def save_estimator(estimator: Any, path: Path, fitted: dict[str, Any]) -> None:
-    """Write the model, the parameters that are plain numbers, words, lists and dicts, and `fitted`.
+def save_estimator(estimator: Any, path: Path, fitted: Fitted) -> None:
+    """Write the model, the parameters that are plain numbers, words, lists and dicts, and what the target learned.
 
     Objects among the parameters (a loss, a head, callbacks) are left out, but for the network and for sets that have
     a name: the loaded estimator predicts the same and has the default in their place.
     """
-    model: Model = estimator._model
+    estimator._check_savable()
+    model = fitted.model
     given = estimator.get_params(deep=False) | named_set(estimator.constraint)
     parameters = {name: plain(value) for name, value in given.items() if is_plain(value)}
     header = {
@@ -51,17 +39,17 @@ def save_estimator(estimator: Any, path: Path, fitted: dict[str, Any]) -> None:
         "parameters": parameters,
         "own_network": estimator.network is not None,
         "network": network_header(model.network),
-        "n_iter": estimator.n_iter_,
-        "status": estimator.status_.name,
-        "sparsity": estimator._cause_of_zeros,
+        "n_iter": fitted.iterations,
+        "status": fitted.status.name,
+        "sparsity": fitted.zeros,
         "feature_names": list(getattr(estimator, "feature_names_in_", ())),
-        "fitted": fitted,
+        "fitted": estimator._target_to_file(fitted.target),
     }
     storage.save(path, header, model_tensors(model))
 
 
-def load_estimator(cls: type, path: Path) -> tuple[Any, dict[str, Any]]:
-    """A new estimator of this class from a file of its own, and the `fitted` part of the header."""
+def load_estimator(cls: type, path: Path) -> Any:
+    """A new estimator of this class from a file of its own."""
     header, tensors = storage.load(path)
     if header.get("estimator") != cls.__name__:
         name = str(header.get("estimator"))[:80]
@@ -73,18 +61,22 @@ def load_estimator(cls: type, path: Path) -> tuple[Any, dict[str, Any]]:
         estimator = cls(**{name: from_plain(value) for name, value in dict(header["parameters"]).items()})
         if header["own_network"]:
             estimator.network = network
+        elif network.activation != Activation.named(estimator.activation):
+            estimator.activation = network.activation  # an object, which was left out
         estimator._validate_params()
-        estimator._model, estimator.network_ = model, network
+        target = estimator._target_from_file(dict(header["fitted"]), model)
+        zeros = header.get("sparsity")
+        if not zeros:
+            zeros = cause_of_zeros(estimator, build_problem(estimator, network, target.loss, 1.0), model)
+        model = replace(model, **target.in_model())
+        estimator._fitted = Fitted(model, target, read_cause(zeros), int(header["n_iter"]), Status[header["status"]])
         estimator.n_features_in_ = network.widths[0]
-        estimator.n_iter_, estimator.status_ = int(header["n_iter"]), Status[header["status"]]
-        known = header.get("sparsity") or cause_of_zeros(estimator, model)
-        estimator._cause_of_zeros = read_cause(known)
         if names := [str(name) for name in header["feature_names"]]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-        return estimator, dict(header["fitted"])
+        return estimator
     except ModelFormatError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelFormatError(f"{path} does not hold a whole {cls.__name__}: {error}; save it again") from None
 
 
@@ -92,13 +84,10 @@ def named_set(constraint: Any) -> dict[str, Any]:
     """The parameters that say the same as a set that is an object, where any do."""
     if constraint is None or isinstance(constraint, str):
         return {}
-    if type(constraint) is Everything:
+    if constraint.everything:
         return {"constraint": None}
-    if type(constraint) is NonNegative:
-        return {"constraint": "nonnegative"}
-    for name, kind in SETS.items():
-        if type(constraint) is kind:
-            return {"constraint": name, "radius": float(constraint.radius)}  # type: ignore[attr-defined]
+    if type(constraint) in ConvexSet.kinds.values() and set(vars(constraint)) <= {"radius"}:
+        return {"constraint": constraint.name, **{name: float(value) for name, value in vars(constraint).items()}}
     warnings.warn(
         f"constraint={constraint!r} is not kept in the model file, since it has no name: the loaded model predicts the "
         "same, but is fitted again without a set",
@@ -124,7 +113,7 @@ def is_plain(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """The same as JSON knows it; a dict as pairs, because JSON makes strings of its keys."""
+    """A plain value as JSON knows it; a dict as pairs, because JSON makes strings of its keys."""
     if isinstance(value, dict):
         return {"pairs": [[plain(key), plain(part)] for key, part in value.items()]}
     if isinstance(value, (list, tuple)):

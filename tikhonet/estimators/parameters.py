@@ -1,35 +1,49 @@
-"""What the estimators can be told, and what is allowed.
+"""The parameters of the estimators, and what is allowed.
 
 A dataclass, so that the constructor of each estimator only stores, and none repeats another's list.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
+from inspect import cleandoc, signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import (
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
-from tikhonet.estimators.checks import check_callbacks, check_dropout, check_widths
+from tikhonet.estimators.checks import ParameterError, check_callbacks, check_dropout, check_widths
+from tikhonet.estimators.solvers import METHODS, FullBatch, MiniBatch
+from tikhonet.network.activation import Activation
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
 from tikhonet.network.initial import Initial
-from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
-from tikhonet.problem.losses import Huber, Loss, Softmax, Squared, SquaredHinge
-from tikhonet.problem.sets import ConvexSet, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
+from tikhonet.problem.lifts import Lift
+from tikhonet.problem.losses import Loss
+from tikhonet.problem.objective import Problem
+from tikhonet.problem.sets import ConvexSet, Everything
 from tikhonet.trainer.sparsity.budget import Budget
 from tikhonet.trainer.sparsity.scopes import Scope
 
-LIFTS: dict[str, type[Lift]] = {"fenchel": Fenchel, "tikhonov": Tikhonov}
-SETS: dict[str, type[ConvexSet]] = {"l1": RowL1Ball, "l2": RowL2Ball, "frobenius": FrobeniusBall}
-LOSSES: dict[str, type[Loss]] = {
-    "squared": Squared,
-    "huber": Huber,
-    "softmax": Softmax,
-    "squared_hinge": SquaredHinge,
-}
+
+class NameIn(StrOptions):
+    """A constraint: any name that is known when a parameter is checked, so that kinds may be defined later."""
+
+    def __init__(self, known: Callable[[], Iterable[str]]) -> None:
+        self.known, self.type, self.hidden = known, str, False
+        self.deprecated: set[str] = set()
+
+    @property
+    def options(self) -> set[str]:
+        return set(self.known())
 
 
 def auto_or(*kinds: Any) -> list[Any]:
@@ -54,6 +68,8 @@ class Parameters(BaseEstimator):
     skip : bool, default=False
         Add an identity edge between any two layers of equal width that are not neighbours, the input among them: with
         three hidden layers as wide as the input this is the paper's network, and its biases.
+    activation : {"relu", "clipped_relu"} or Activation, default="relu"
+        The activation of the hidden layers; that of `network` where one is given.
     initial : {"auto", "gaussian", "looks-linear"}, default="auto"
         Where the stochastic solver's weights begin; "auto" is "looks-linear" for more than three hidden layers
         without `skip`, which otherwise would not train.
@@ -110,6 +126,7 @@ class Parameters(BaseEstimator):
     _: KW_ONLY
     network: Any = None
     skip: bool = False
+    activation: Any = "relu"
     initial: Any = "auto"
     loss: Any = "squared"
     lift: Any = "auto"
@@ -141,14 +158,15 @@ class Parameters(BaseEstimator):
         "network": [Network, None],
         "skip": ["boolean"],
         "initial": [StrOptions(set(get_args(Initial)))],
-        "loss": [StrOptions({"squared", "huber"}), Loss],
-        "lift": auto_or(StrOptions(set(LIFTS)), Lift),
-        "solver": [StrOptions({"stochastic", "proximal", "alg1"})],
+        "activation": [NameIn(lambda: Activation.kinds), Activation],
+        "loss": [NameIn(lambda: (name for name, loss in Loss.kinds.items() if loss.for_numbers)), Loss],
+        "lift": auto_or(NameIn(lambda: Lift.kinds), Lift),
+        "solver": [StrOptions(set(METHODS))],
         "gamma": auto_or(POSITIVE, "array-like"),
-        "constraint": [StrOptions({*SETS, "nonnegative"}), ConvexSet, None],
+        "constraint": [NameIn(lambda: ConvexSet.kinds), ConvexSet, None],
         "radius": [POSITIVE],
         "sparsity": [Interval(Real, 0, 1, closed="right"), None],
-        "sparsity_over": [StrOptions(set(Scope.kinds))],
+        "sparsity_over": [NameIn(lambda: Scope.kinds)],
         "max_iter": auto_or(COUNT),
         "tol": [SHARE],
         "batch_size": auto_or(COUNT),
@@ -166,55 +184,91 @@ class Parameters(BaseEstimator):
     }
 
     def _validate_params(self) -> None:
-        super()._validate_params()
+        for name, value in self.get_params(deep=False).items():
+            try:
+                validate_parameter_constraints(self._parameter_constraints, {name: value}, type(self).__name__)
+            except InvalidParameterError as error:
+                raise ParameterError(name, str(error)) from None
         if self.network is None:
             check_widths(self.hidden_layer_sizes)
         check_dropout(self.dropout)
         check_callbacks(self.callbacks)
 
     def _loss(self) -> Loss:
-        return LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+        return Loss.kinds[self.loss]() if isinstance(self.loss, str) else self.loss
+
+    def _method(self) -> FullBatch | MiniBatch:
+        return METHODS[self.solver]
 
     def _lift(self) -> Lift:
         if self.lift == "auto":
-            return Tikhonov() if self.solver == "alg1" else Fenchel()
-        return LIFTS[self.lift]() if isinstance(self.lift, str) else self.lift
+            return self._method().lift()
+        return Lift.kinds[self.lift]() if isinstance(self.lift, str) else self.lift
 
     def _gamma(self) -> float | tuple[float, ...]:
         if isinstance(self.gamma, str):
-            return 0.1 if self.solver == "alg1" else 1.0
+            return self._method().gamma
         return float(self.gamma) if isinstance(self.gamma, Real) else tuple(float(value) for value in self.gamma)
 
     def _constraint(self) -> ConvexSet | None:
-        if self.constraint == "nonnegative":
-            return NonNegative()
-        if isinstance(self.constraint, str):
-            return SETS[self.constraint](self.radius)  # type: ignore[call-arg]
-        return self.constraint  # type: ignore[no-any-return]
+        if not isinstance(self.constraint, str):
+            return self.constraint  # type: ignore[no-any-return]
+        kind = ConvexSet.kinds[self.constraint]
+        return kind(**{"radius": self.radius} if "radius" in signature(kind).parameters else {})
 
     def _budget(self) -> Budget | None:
         if self.sparsity is None:
             return None
-        if self.solver != "stochastic":
-            raise ValueError(
+        if not self._method().goes_on:
+            raise ArgumentError(
+                "sparsity",
                 f'sparsity needs solver="stochastic", got {self.solver!r}; '
-                'with other solvers use constraint="l1" for zeros'
+                'with other solvers use constraint="l1" for zeros',
             )
         return Budget(float(self.sparsity), self.sparsity_over)
+
+    def _dropout(self) -> tuple[float | None, float | None]:
+        """The shares of inputs and last features to drop; None is what suits the network and the run."""
+        if isinstance(self.dropout, str):
+            return self._default_dropout if self.sparsity is None else self._sparse_dropout
+        if isinstance(self.dropout, Real):
+            return float(self.dropout), float(self.dropout)
+        inputs, features = (float(share) for share in self.dropout)
+        return inputs, features
 
     def _network(self, inputs: int) -> Network:
         """The network for so many inputs."""
         if self.network is not None:
             if self.network.widths[0] != inputs:
-                raise ValueError(
+                raise ArgumentError(
+                    "network",
                     f"network must take as many inputs as X has features ({inputs}), got {self.network.widths[0]}; "
-                    "make a Network with that first width"
+                    "make a Network with that first width",
                 )
             return self.network  # type: ignore[no-any-return]
         hidden = [int(width) for width in np.atleast_1d(self.hidden_layer_sizes)]
         widths = [inputs, *hidden]
-        edges: dict[tuple[int, int], Any] = {(n, n - 1): "learned" for n in range(1, len(widths))}
+        edges: dict[tuple[int, int], Any] = {(n, n - 1): "dense" for n in range(1, len(widths))}
         if self.skip:
             pairs = ((n, m) for n in range(2, len(widths)) for m in range(n - 1))
             edges |= {(n, m): "identity" for n, m in pairs if widths[n] == widths[m]}
-        return Network(widths, edges, bias=True)
+        return Network(widths, edges, bias=True, activation=self.activation)
+
+
+def documented(summary: str, own: str) -> str:
+    """The docstring of an estimator: what it is, the parameters that all share, and its own."""
+    shared = cleandoc(str(Parameters.__doc__)).partition("\n")[2].strip()
+    return "\n".join((cleandoc(summary), "", shared, cleandoc(own), ""))
+
+
+def build_problem(parameters: Parameters, network: Network, loss: Loss, rows: float) -> Problem:
+    """The problem that the parameters state, for rows of this total weight."""
+    constraint = parameters._constraint()
+    return Problem(
+        network,
+        loss=loss,
+        lift=parameters._lift(),
+        gamma=parameters._gamma(),
+        W_set=Everything() if constraint is None else constraint,
+        ridge_V=parameters._method().ridge * rows,
+    )

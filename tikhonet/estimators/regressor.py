@@ -6,34 +6,35 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.validation import validate_data
-from torch import Tensor
 
-from tikhonet.estimators.base import BCDEstimator, dense
-from tikhonet.estimators.checks import check_validation, check_weights
-from tikhonet.estimators.learning import whole_or_not_at_all
-from tikhonet.estimators.parameters import Parameters
-from tikhonet.estimators.rows import Floats, Rows, canonical
-from tikhonet.model.heads import Head, HeadData, HeadKind, make_head
+from tikhonet.estimators.checks import Columns, check_validation, check_weights
+from tikhonet.estimators.estimator import BCDEstimator
+from tikhonet.estimators.fitting import fit
+from tikhonet.estimators.parameters import NameIn, Parameters, documented
+from tikhonet.estimators.partial_fit import fit_more
+from tikhonet.estimators.rows import Floats, Rows, canonical, dense
+from tikhonet.estimators.targets import Numbers
+from tikhonet.model.heads import head_names
+from tikhonet.model.model import Model
 from tikhonet.model.scaling import Standard
+from tikhonet.network.errors import ArgumentError
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BCDRegressor(RegressorMixin, BCDEstimator):
-    __doc__ = (
+    __doc__ = documented(
         """A ReLU network trained by block coordinate descent, with a ridge regression on its features.
 
-    It has no learning rate. Features and targets may come in any units: they are standardised inside.
-    """
-        + str(Parameters.__doc__).partition("\n")[2]
-        + """    head : {"ridge", "trained"} or linear regressor, default="ridge"
-        What replaces V on the features: a ridge regression, V as the solver left it, or any linear regressor of
-        scikit-learn's.
-    """
+        It has no learning rate. Features and targets may come in any units: they are standardised inside.
+        """,
+        """
+        head : {"ridge", "trained"} or linear regressor, default="ridge"
+            What replaces V on the features: a ridge regression, V as the solver left it, or any linear regressor of
+            scikit-learn's.
+        """,
     )
 
     # Chosen on ten tables apart from the benchmark's: R2 0.673, against 0.661 with the classifier's defaults.
@@ -44,87 +45,73 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (0.0, 0.4)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
-        "head": [str, HasMethods(["fit", "predict"])],
+        "head": [NameIn(lambda: head_names(numbers=True)), HasMethods(["fit", "predict"])],
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
-    @whole_or_not_at_all
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least."""
-        rows, self._single = self._rows(X, y, sample_weight, reset=True)
-        validation = None
+        columns, validation = Columns(self), None
+        rows, single = checked_rows(columns, X, y, sample_weight)
         if X_val is not None or y_val is not None:
-            check_validation(X_val, y_val, self.n_features_in_)
-            validation = self._rows(X_val, y_val, None, reset=False)[0]
+            check_validation(X_val, y_val, rows.X.shape[1])
+            validation, _ = checked_rows(columns, X_val, y_val, None, reset=False)
             if validation.Y.shape[1] != rows.Y.shape[1]:
-                raise ValueError(
-                    f"y_val must have as many columns as y ({rows.Y.shape[1]}), got {validation.Y.shape[1]}"
-                )
-        return self._learn(rows, validation)
+                wanted, got = rows.Y.shape[1], validation.Y.shape[1]
+                raise ArgumentError("y_val", f"y_val must have as many columns as y ({wanted}), got {got}")
+        target = Numbers(self._loss(), self.head, single)
+        return self._keep(fit(self, rows, target, validation=validation, last=self._last), columns)
 
     @_fit_context(prefer_skip_nested_validation=False)
-    @whole_or_not_at_all
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """One epoch over these rows; those of the first call fix the scaling of inputs and targets.
+        """Train for one epoch over these rows; those of the first call fix the scaling of inputs and targets.
 
         A model from a file, whose rows are gone, stays as it is until a better one is learned.
         """
-        first = not hasattr(self, "_model")
-        rows, single = self._rows(X, y, sample_weight, reset=first)
-        if first:
-            self._single = single
-        elif rows.Y.shape[1] != self._model.outputs:
-            raise ValueError(
-                f"y must have as many columns as in the last fit ({self._model.outputs}), "
-                f"got {rows.Y.shape[1]}; use fit to begin anew"
-            )
-        return self._learn_more(rows)
+        columns, last = Columns(self), self._last
+        rows, single = checked_rows(columns, X, y, sample_weight, reset=not last)
+        target = Numbers(self._loss(), self.head, single)
+        if last:
+            known, outputs = self._numbers, last.model.outputs
+            if rows.Y.shape[1] != outputs:
+                raise ArgumentError(
+                    "y",
+                    f"y must have as many columns as in the last fit ({outputs}), "
+                    f"got {rows.Y.shape[1]}; use fit to begin anew",
+                )
+            target = Numbers(self._loss(), self.head, known.single, known.standard)
+        return self._keep(fit_more(self, rows, target, last), columns)
 
     def predict(self, X: Any) -> Floats:
-        scores = self._model_scores(X)
-        return scores[:, 0] if self._single else scores
+        """The numbers, in the units and the shape of y."""
+        scores = self.model_.scores(self._check_inputs(X), self.device)
+        return scores[:, 0] if self._numbers.single else scores
 
-    def _model_scores(self, X: Any) -> Floats:
-        data = self._check_inputs(X)
-        return self._model.scores(data, self.device)
+    @property
+    def _numbers(self) -> Numbers:
+        target = self._learned().target
+        assert isinstance(target, Numbers)
+        return target
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Rows, bool]:
-        X, y = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, multi_output=True, y_numeric=True
-        )
-        weight = check_weights(sample_weight, X)
-        Y = np.asarray(y, np.float64)
-        return canonical(dense(X), Y[:, None] if Y.ndim == 1 else Y, weight), Y.ndim == 1
+    def _target_to_file(self, target: Numbers) -> dict[str, Any]:
+        return {"single": target.single, **{name: values.tolist() for name, values in vars(target.units).items()}}
 
-    def _start_targets(self, rows: Rows) -> None:
-        self._standard = Standard.fit(rows.Y, rows.weight)
-
-    def _encode(self, Y: Floats) -> Tensor:
-        return torch.from_numpy(self._standard(Y))
-
-    def _head(self, V: Floats) -> HeadKind:
-        return make_head(self.head, V, standard=self._standard)
-
-    def _score_loss(self, head: Head, data: HeadData) -> float:
-        wrong = (head(data.features) - data.Y) / self._standard.deviation
-        return float(data.weight @ np.square(wrong).sum(1))
-
-    def _in_own_units(self, head: Head) -> Head:
-        mean, deviation = self._standard.mean, self._standard.deviation
-        return Head(head.coef * deviation[:, None], head.intercept * deviation + mean)
-
-    def _fitted(self) -> dict[str, Any]:
-        standard = {name: values.tolist() for name, values in vars(self._standard).items()}
-        return {"single": self._single, **standard}
-
-    def _restore(self, fitted: dict[str, Any]) -> None:
-        self._single = bool(fitted["single"])
-        self._standard = Standard(*(np.array(fitted[name], np.float64) for name in ("mean", "deviation")))
-        if not len(self._standard.mean) == len(self._standard.deviation) == self._model.outputs:
+    def _target_from_file(self, kept: dict[str, Any], model: Model) -> Numbers:
+        standard = Standard(*(np.array(kept[name], np.float64) for name in ("mean", "deviation")))
+        if not len(standard.mean) == len(standard.deviation) == model.outputs:
             raise ValueError("mean and deviation must hold one number for each output")
+        return Numbers(self._loss(), self.head, bool(kept["single"]), standard)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
+
+
+def checked_rows(columns: Columns, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple[Rows, bool]:
+    """The canonical rows, and whether y is a vector."""
+    X, y = columns.check(X, y, reset=reset, multi_output=True, y_numeric=True)
+    weight = check_weights(sample_weight, X)
+    Y = np.asarray(y, np.float64)
+    return canonical(dense(X), Y[:, None] if Y.ndim == 1 else Y, weight), Y.ndim == 1

@@ -5,15 +5,20 @@ So a row of weight 2 is the same as the row twice, and permuting the rows change
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+
+from tikhonet.trainer.state import TrainingState
 
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 CHUNK = 4096
+MEMORY = 10_000
+"""Rows that are remembered, to refit the head on: a uniform sample of all that were seen."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,49 @@ class Rows:
 
     def take(self, index: NDArray[np.intp]) -> Rows:
         return Rows(self.X[index], self.Y[index], self.weight[index])
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The solver's state, and rows to refit the head on: all that `partial_fit` goes on with."""
+
+    state: TrainingState | None = None
+    rows: Rows | None = None
+    """A uniform sample of the rows that were seen, scaled."""
+    whole: bool = False
+    """Whether it is one of all rows that the head has learned from; a model file has none of them."""
+    strength: float | None = None
+    """The head's, as `fit` chose it on rows held out."""
+    of_fit: bool = False
+    """Whether these are the rows of a plain `fit`: nobody expects them in a pickle, so pickles leave them out."""
+
+    @classmethod
+    def after_fit(cls, state: TrainingState | None, rows: Rows, strength: float) -> Memory:
+        return cls(state, sample(rows), True, strength, of_fit=True)
+
+    def with_rows(self, rows: Rows) -> Rows:
+        """The sample with these rows added."""
+        if self.rows is None:
+            return sample(rows)
+        both = joined(self.rows, rows)
+        return sample(in_order(canonical(both.X, both.Y, both.weight)))
+
+    def state_for(self, dtype: str, device: str) -> TrainingState | None:
+        """The state, where it can go on with this type on this device; if not, its statistics begin anew."""
+        if self.state is None:
+            return None
+        V = self.state.classifier.V
+        suits = V.dtype == getattr(torch, dtype) and V.device.type == torch.device(device).type
+        return self.state if suits else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = Memory(self.state, strength=self.strength) if self.of_fit else self
+        return {field.name: getattr(kept, field.name) for field in fields(self)}
+
+
+def sample(rows: Rows) -> Rows:
+    """The first of rows in order: fingerprints are as good as random numbers, so that these are a uniform sample."""
+    return rows.take(np.arange(min(MEMORY, len(rows))))
 
 
 def fingerprint(matrix: Floats) -> NDArray[np.uint64]:
@@ -61,6 +109,12 @@ def canonical(X: Floats, Y: Floats, weight: Floats) -> Rows:
     return Rows(rows.X[index], rows.Y[index], np.add.reduceat(rows.weight, index))
 
 
+def dense(X: Any) -> Floats:
+    """X as an array, also where it is sparse."""
+    dense: Floats = X.toarray() if hasattr(X, "toarray") else X
+    return dense
+
+
 def in_order(rows: Rows) -> Rows:
     """Scaled rows sorted by what they are to three digits: the same order in whatever units they came.
 
@@ -73,6 +127,7 @@ def in_order(rows: Rows) -> Rows:
 
 
 def joined(first: Rows, second: Rows) -> Rows:
+    """The rows of both, one after the other."""
     return Rows(
         np.concatenate([first.X, second.X]),
         np.concatenate([first.Y, second.Y]),

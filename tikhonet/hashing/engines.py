@@ -1,4 +1,4 @@
-"""What finds the nearest codes: NumPy, or one of faiss's binary indexes. Codes go by their position in the database.
+"""Engines that find the nearest codes: NumPy, or one of faiss's binary indexes. Codes go by their position.
 
 An engine is given the whole database (`rebuild`) or what was appended to it (`extend`). `search` returns distances and
 positions, queries x k, with position -1 where fewer were found; `within` returns (query, distance, position) of every
@@ -7,7 +7,6 @@ code in the balls, in any order.
 
 from __future__ import annotations
 
-import importlib
 import math
 import warnings
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.hashing.codes import Codes, distance_blocks
+from tikhonet.network.extras import MissingExtraError, require
 
 Distances = NDArray[np.int32]
 Positions = NDArray[np.int64]
@@ -171,8 +171,6 @@ def require_faiss() -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of the wrapper's types, from Python 3.12 on
-            return importlib.import_module("faiss")
-    except ImportError:
-        raise ImportError(
-            "this kind of index needs faiss; pip install 'tikhonet[search]', or use kind='numpy'"
-        ) from None
+            return require("faiss")
+    except MissingExtraError as error:
+        raise MissingExtraError(f"this kind of index needs faiss: {error}, or use kind='numpy'") from None

@@ -14,6 +14,7 @@ from tikhonet.hashing.codes import Codes, check_codes, check_n_bits, is_whole, n
 from tikhonet.hashing.engines import Engine, FaissEngine, HashEngine, ListsEngine, NumpyEngine, has_faiss
 from tikhonet.model import storage
 from tikhonet.model.storage import ModelFormatError
+from tikhonet.network.errors import ArgumentError
 
 Ids = NDArray[np.int64]
 
@@ -110,8 +111,9 @@ class HammingIndex:
             raise ValueError(f"the index must hold codes before it is searched, got k = {k} of none; add codes first")
         if not is_whole(k) or not 1 <= k <= len(self):
             remedy = "; ask for fewer" if is_whole(k) and k > 0 else ""
-            raise ValueError(
-                f"k must be a whole number from 1 to {len(self)}, the number of codes in the index, got {k}{remedy}"
+            raise ArgumentError(
+                "k",
+                f"k must be a whole number from 1 to {len(self)}, the number of codes in the index, got {k}{remedy}",
             )
         distances, positions = self._engine.search(contiguous(codes), int(k))
         if self.kind in ("flat", "numpy"):
@@ -129,7 +131,8 @@ class HammingIndex:
         check_codes(codes, self.n_bits)
         self._need_lists("search")
         if not is_whole(radius) or not 0 <= radius <= self.n_bits:
-            raise ValueError(f"radius must be a whole number from 0 to {self.n_bits}, the number of bits, got {radius}")
+            message = f"radius must be a whole number from 0 to {self.n_bits}, the number of bits, got {radius}"
+            raise ArgumentError("radius", message)
         query, distances, positions = self._engine.within(contiguous(codes), int(radius))
         limits = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=len(codes)))]).astype(np.int64)
         order = np.lexsort((positions, distances, query))

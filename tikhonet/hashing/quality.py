@@ -1,4 +1,4 @@
-"""What can be said of codes without any labels: are their bits balanced, independent, and do codes differ?"""
+"""The quality of codes without any labels: are their bits balanced, independent, and do codes differ?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CodeReport:
     balance: float
     """The mean over bits of 1 - |2 m_k - 1|: 1 where each is set in half of the codes, 0 where all are constant."""
     least_balance: float
-    """The same of the worst bit."""
+    """The balance of the worst bit."""
     constant_bits: int
     correlation: float
     """The mean of |corr(b_j, b_k)| over pairs of different bits, where a constant bit has correlation 0."""

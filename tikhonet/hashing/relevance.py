@@ -1,4 +1,4 @@
-"""What is relevant to a query: items with the same label, with a shared label, or by a similarity that is given."""
+"""Relevance to a query: items with the same label, with a shared label, or by a similarity that is given."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from tikhonet.network.errors import ArgumentError
 
 Relevance = NDArray[np.bool_]
 Similar = Callable[[Any, Any], Relevance]
@@ -112,9 +114,10 @@ def check_no_sets(labels: Any, name: str) -> None:
         found = np.array([*labels, None], object)[:-1]
     held = next((label for label in found.flat if isinstance(label, SEVERAL)), None) if found.dtype == object else None
     if held is not None:
-        raise ValueError(
+        raise ArgumentError(
+            name,
             f"{name} must hold one label a row, or an indicator matrix (rows x labels, 0 and 1) for several, "
-            f"got a {type(held).__name__} in a row; make the matrix with sklearn.preprocessing.MultiLabelBinarizer"
+            f"got a {type(held).__name__} in a row; make the matrix with sklearn.preprocessing.MultiLabelBinarizer",
         )
 
 

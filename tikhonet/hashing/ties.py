@@ -7,7 +7,8 @@ first, the worst has them last; no order is outside of the two, place by place. 
 
     sum_{i=1..m} (a + b i) / (p + i)  =  b m + (a - b p) (H(p + m) - H(p))
 
-so a group costs the same whatever its size, also where the ranking is cut inside of it.
+so a group costs the same whatever its size, also where the ranking is cut inside of it. So all measures follow from
+the numbers of items and of relevant ones at each distance; nothing is sorted.
 """
 
 from __future__ import annotations
@@ -17,9 +18,50 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.hashing.counts import Counts, Integers
+from tikhonet.hashing.codes import Codes, distance_blocks
+from tikhonet.hashing.relevance import Rows
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """`items[q, d]` and `relevant[q, d]`: those at distance d of query q, d = 0 .. n_bits."""
+
+    items: Integers
+    relevant: Integers
+
+    @property
+    def size(self) -> int:
+        """Items in the database."""
+        return int(self.items[0].sum())
+
+    @property
+    def items_before(self) -> Integers:
+        """Items nearer than d."""
+        return np.cumsum(self.items, axis=1) - self.items
+
+    @property
+    def relevant_before(self) -> Integers:
+        return np.cumsum(self.relevant, axis=1) - self.relevant
+
+    @property
+    def all_relevant(self) -> Integers:
+        totals: Integers = self.relevant.sum(1)
+        return totals
+
+
+def count(queries: Codes, base: Codes, relevant: Rows) -> Counts:
+    """One pass over all distances, block by block."""
+    bins = 8 * base.shape[1] + 1
+    table = np.empty((len(queries), 2, bins), np.int64)
+    for rows, distances in distance_blocks(queries, base):
+        keys = distances + np.uint16(bins) * relevant(rows)
+        starts = 2 * bins * np.arange(len(keys))[:, None]
+        found = np.bincount((keys + starts).ravel(), minlength=2 * bins * len(keys))
+        table[rows] = found.reshape(-1, 2, bins)
+    return Counts(table.sum(1), table[:, 1])
 
 
 @dataclass(frozen=True)
@@ -39,7 +81,7 @@ class Tied:
 
 @dataclass(frozen=True, eq=False)
 class TiedRows:
-    """The same for each query."""
+    """A measure over all orders of tied items, for each query."""
 
     expected: Floats
     lower: Floats
@@ -50,7 +92,7 @@ class TiedRows:
 
 
 def joined(parts: list[TiedRows]) -> TiedRows:
-    """Those of several blocks of queries."""
+    """The measures of several blocks of queries as one."""
     return TiedRows(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in ("expected", "lower", "upper"))
     )

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from tikhonet.network.extras import require
 from tikhonet.paper.scales import Scale, short
 
 WIDTH = 480
@@ -22,9 +23,9 @@ COLOURS = {
     "reference": "#a3a8b0",
     "": "#1d2126",
 }
-"""Of the families of methods, told apart under the common kinds of colour blindness, and by lightness in grey."""
+"""The families of methods, told apart under the common kinds of colour blindness, and by lightness in grey."""
 GREYS = {"grid": "#e4e1da", "track": "#ece9e3", "reference": "#5b626c", "tick": "#5b626c", "axis": "#5b626c"}
-"""Of the kinds of shapes that have one colour whatever their family."""
+"""The kinds of shapes that have one colour whatever their family."""
 STROKES = {"line": (1.9, 1.0), "grid": (0.8, 1.0), "leader": (0.7, 0.55), "reference": (1.0, 1.0), "range": (1.4, 0.45)}
 """Width and opacity by kind; the page's style sheet has the same."""
 DASHES: dict[str, Any] = {"sparse": (0, (2.6, 1.6)), "reference": (0, (2, 3))}
@@ -107,11 +108,9 @@ class Drawing:
 
     def save(self, folder: Path, name: str) -> list[Path]:
         """`figure_<name>.png` and `.pdf`, a unit of the drawing being a point of the paper."""
-        from matplotlib.figure import Figure as Sheet
-
         edge, top = 14, 34
         width, height = WIDTH + 2 * edge, self.height + top + edge
-        sheet = Sheet(figsize=(width / 72, height / 72))
+        sheet = require("matplotlib.figure").Figure(figsize=(width / 72, height / 72))
         ax = sheet.add_axes((0, 0, 1, 1))
         ax.text(0, -16, self.title, size=11, weight="bold")
         for plot in self.plots:

@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from tikhonet.network.extras import require
 from tikhonet.paper.comparison import Comparison
 from tikhonet.paper.experiment import Experiment, Table, find_experiment, load_records
 from tikhonet.paper.figures import Figure
@@ -61,16 +62,17 @@ def write_report(output: str | os.PathLike[str], *, command: str | None = None) 
 def render(
     experiment: Experiment, results: Comparison[Any], figures: list[Figure], written: list[str], command: str | None
 ) -> str:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    jinja2 = require("jinja2")
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    loader, undefined = jinja2.FunctionLoader(asset), jinja2.StrictUndefined
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=undefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["short"] = short
     environment.filters["inline"] = inline
     columns = [column for column in experiment.columns(results) if not column.hidden]
-    return environment.get_template(experiment.template).render(
+    page: str = environment.get_template(experiment.template).render(
         css=Markup(asset("page.css")),
         js=Markup(asset("page.js")),
         experiment=experiment,
@@ -85,6 +87,7 @@ def render(
         files=written,
         **experiment.parts(results),
     )
+    return page
 
 
 def inline(figure: Figure) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tikhonet.network.extras import require
 from tikhonet.paper.records import Record
 
 POSITIVE, NEGATIVE = (200, 80, 30), (31, 111, 178)
@@ -27,10 +28,8 @@ class Picture:
 
 
 def encode(rgba: NDArray[Any], caption: str = "") -> Picture:
-    from matplotlib.image import imsave
-
     buffer = io.BytesIO()
-    imsave(buffer, np.ascontiguousarray(rgba.astype(np.uint8)), format="png")
+    require("matplotlib.image").imsave(buffer, np.ascontiguousarray(rgba.astype(np.uint8)), format="png")
     uri = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
     return Picture(uri, rgba.shape[1], rgba.shape[0], caption)
 

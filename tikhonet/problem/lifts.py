@@ -11,18 +11,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from tikhonet.network.activation import Activation
+from tikhonet.network.registry import Registry
 
 
 class Lift(ABC):
     """A penalty D(u, z), given by the derivative of its psi and, where psi is not that of a projection, the excess."""
 
+    name: ClassVar[str]
+    kinds: ClassVar[Registry[type[Lift]]] = Registry("lift")
     quadratic: bool
     """Whether psi(z) = 1/2 |z|^2: then D is jointly convex and all hidden layers form one block."""
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            cls.kinds.add(cls.name, cls)
 
     @abstractmethod
     def slope(self, Z: Tensor, activation: Activation, out: Tensor | None = None) -> Tensor:
@@ -49,6 +57,7 @@ class Lift(ABC):
 class Tikhonov(Lift):
     """The paper's penalty:  D = 1/2 |u - z|^2,  zero only where u = z, which then is in the interval."""
 
+    name = "tikhonov"
     quadratic = True
 
     def slope(self, Z: Tensor, activation: Activation, out: Tensor | None = None) -> Tensor:
@@ -63,6 +72,7 @@ class Fenchel(Lift):
     pre-activation.
     """
 
+    name = "fenchel"
     quadratic = False
 
     def slope(self, Z: Tensor, activation: Activation, out: Tensor | None = None) -> Tensor:

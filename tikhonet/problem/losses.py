@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from tikhonet.network.graph import Array, tensor
+from tikhonet.network.registry import Registry
 
 
 def one_hot(labels: Tensor, classes: int | None = None) -> Tensor:
@@ -33,10 +35,20 @@ def one_hot(labels: Tensor, classes: int | None = None) -> Tensor:
 
 
 class Loss(ABC):
+    """A convex loss; with a `name` of its own, estimators and files know it by that."""
+
+    name: ClassVar[str]
+    kinds: ClassVar[Registry[type[Loss]]] = Registry("loss")
+    for_numbers: ClassVar[bool] = True
+    """Whether targets may be any numbers, not classes only."""
     curvature: float
     """A bound on the second derivative in S (its largest eigenvalue)."""
     quadratic: bool = False
     """Whether that bound is the second derivative itself."""
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            cls.kinds.add(cls.name, cls)
 
     @abstractmethod
     def rows(self, T: Tensor, S: Tensor) -> Tensor:
@@ -71,6 +83,7 @@ class Loss(ABC):
 class Squared(Loss):
     """1/2 |s - t|^2, the paper's mean squared error up to its factor."""
 
+    name = "squared"
     curvature = 1.0
     quadratic = True
 
@@ -86,6 +99,7 @@ class Huber(Loss):
     """The sum over outputs of  e^2 / 2  for |e| <= delta,  delta (|e| - delta / 2)  beyond; e = s - t."""
 
     delta: float = 1.0
+    name = "huber"
     curvature = 1.0
 
     def __post_init__(self) -> None:
@@ -103,6 +117,8 @@ class Huber(Loss):
 class Softmax(Loss):
     """Cross-entropy of the softmax:  log sum exp(s) - <t, s>,  each target row a distribution."""
 
+    name = "softmax"
+    for_numbers = False
     curvature = 0.5
 
     def encode(self, y: Array, classes: int | None = None) -> Tensor:
@@ -128,6 +144,8 @@ class Softmax(Loss):
 class SquaredHinge(Loss):
     """One against all:  the sum over classes of max(0, 1 - t s)^2  with t = +1 or -1."""
 
+    name = "squared_hinge"
+    for_numbers = False
     curvature = 2.0
 
     def encode(self, y: Array, classes: int | None = None) -> Tensor:

@@ -16,6 +16,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Layers, Network, Pair, Weights
 from tikhonet.problem.lifts import Lift, Tikhonov
 from tikhonet.problem.losses import Loss, Squared
@@ -87,9 +88,10 @@ class Problem:
         if isinstance(self.gamma, Mapping):
             raise ValueError("gamma must be a number or a sequence, one per hidden layer in order, got a mapping")
         if len(gamma) != depth:
-            raise ValueError(
+            raise ArgumentError(
+                "gamma",
                 f"gamma must hold one positive number per hidden layer ({depth}), got {len(gamma)}; "
-                "pass a scalar to share it"
+                "pass a scalar to share it",
             )
         for layer, value in enumerate(gamma, 1):
             if not 0 < value < math.inf:

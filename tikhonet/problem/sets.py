@@ -13,12 +13,20 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from tikhonet.network.registry import Registry
+
 
 class ConvexSet(ABC):
     """A closed convex set of matrices."""
 
+    name: ClassVar[str]
+    kinds: ClassVar[Registry[type[ConvexSet]]] = Registry("constraint")
     everything: ClassVar[bool] = False
     """Whether it holds all matrices, so that nothing needs to be projected."""
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            cls.kinds.add(cls.name, cls)
 
     @abstractmethod
     def project(self, M: Tensor) -> Tensor:
@@ -59,6 +67,8 @@ class Everything(ConvexSet):
 @dataclass(frozen=True)
 class NonNegative(ConvexSet):
     """M >= 0."""
+
+    name = "nonnegative"
 
     def project(self, M: Tensor) -> Tensor:
         return M.clamp(min=0)
@@ -142,6 +152,8 @@ class Ball(ConvexSet):
 class FrobeniusBall(Ball):
     """|M|_F <= radius."""
 
+    name = "frobenius"
+
     def norm(self, M: Tensor) -> Tensor:
         norm: Tensor = torch.linalg.vector_norm(M.contiguous(), dtype=torch.float64)
         return norm
@@ -154,6 +166,8 @@ class FrobeniusBall(Ball):
 class RowL2Ball(Ball):
     """|M_k|_2 <= radius for every row k."""
 
+    name = "l2"
+
     def norm(self, M: Tensor) -> Tensor:
         norm: Tensor = torch.linalg.vector_norm(M.contiguous(), dim=1, keepdim=True, dtype=torch.float64)
         return norm
@@ -165,6 +179,8 @@ class RowL2Ball(Ball):
 @dataclass(frozen=True)
 class RowL1Ball(Ball):
     """|M_k|_1 <= radius for every row k: the set of the paper's BCD-S (Sec. 3.3.1), radius 1 there."""
+
+    name = "l1"
 
     def norm(self, M: Tensor) -> Tensor:
         return M.contiguous().abs().sum(1, keepdim=True, dtype=torch.float64)

@@ -47,7 +47,7 @@ def sparse(mnist):
     model = prune(BCDClassifier(network=Network.paper(784), random_state=0).fit(X, y), 0.02)
     svm = fit_linear_svm(torch.from_numpy(model.transform(X)), torch.from_numpy(y.astype(np.int64)), 100.0)
     head = Head((svm.V / svm.norm).numpy(), svm.intercept.numpy())
-    model._model = replace(model.model_, head=head)
+    model._fitted = replace(model._fitted, model=replace(model.model_, head=head))
     return model
 
 

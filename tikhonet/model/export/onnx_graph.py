@@ -20,9 +20,10 @@ from tikhonet.model.model import Model, array, single
 from tikhonet.model.scaling import Floats
 from tikhonet.model.storage import write_atomically
 from tikhonet.network.edges import Constant, Product, Source
+from tikhonet.network.extras import require
 
 OPSET = 17
-"""Of 2022: all operators used here are in it, and runtimes of several years read it."""
+"""The operators of 2022: all that are used here are in it, and runtimes of several years read it."""
 IR_VERSION = 8
 
 
@@ -32,14 +33,6 @@ def to_onnx(model: Model, path: str | os.PathLike[str] | None = None) -> Any:
     if path is not None:
         write_atomically(Path(path), (made.SerializeToString(),))
     return made
-
-
-def import_onnx() -> Any:
-    try:
-        import onnx
-    except ImportError:
-        raise ImportError("export to ONNX needs the package onnx; pip install 'tikhonet[onnx]'") from None
-    return onnx
 
 
 class Onnx(Format):
@@ -58,7 +51,7 @@ class Graph:
     """Nodes and constants, collected in order."""
 
     def __init__(self, model: Model) -> None:
-        self.onnx = import_onnx()
+        self.onnx = require("onnx")
         self.model = model
         self.nodes: list[Any] = []
         self.constants: list[Any] = []

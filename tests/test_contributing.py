@@ -1,0 +1,68 @@
+"""The examples of CONTRIBUTING.md are complete, short, and do what they say."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import invoke
+from tikhonet import cli
+from tikhonet.data import TableFile
+from tikhonet.data.dataset import LOADERS
+
+TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+EXAMPLES = dict(re.findall(r"^### An? (.+?)\n(?:(?!^###).)*?^```python\n(.*?)^```$", TEXT, flags=re.M | re.S))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Examples write into an empty folder, and what they define is forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(TableFile, "formats", [*TableFile.formats])
+    known = dict(LOADERS)
+    yield
+    LOADERS.clear()
+    LOADERS.update(known)
+
+
+def run(name):
+    """Execute an example as a module would be; its names."""
+    names = {"__name__": "example"}
+    exec(EXAMPLES[name], names)
+    return names
+
+
+def test_every_section_has_an_example():
+    sections = re.findall(r"^### An? (.+)$", TEXT, flags=re.M)
+    assert set(sections) == set(EXAMPLES)
+    assert {"command", "data format", "data set"} <= set(sections)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_short_and_runs(name):
+    assert len(EXAMPLES[name].splitlines()) <= 30
+    run(name)
+
+
+def test_a_file_is_a_command(tmp_path, monkeypatch):
+    """The file may as well lie elsewhere, in a folder that the package looks in."""
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "greet.py").write_text(EXAMPLES["command"])
+    monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path / "more")])
+    monkeypatch.delitem(sys.modules, "tikhonet.cli.greet", raising=False)
+    assert "\n  greet      Greet somebody." in invoke("--help").out
+    assert "tikhonet greet you" in invoke("greet", "--help").out.splitlines()[-1]
+    assert invoke("greet", "you").out == "hello you\n"
+    assert "must be somebody" in invoke("greet", "nobody").err
+    assert "'greet'" in invoke("gret", "you").err
+
+
+def test_the_command_line_reads_a_format_and_a_data_set_of_ones_own(tmp_path):
+    run("data format")
+    run("data set")
+    lines = [f"{k % 7} {k % 5} {k % 2}" for k in range(60)]
+    (tmp_path / "rows.txt").write_text("\n".join(lines))
+    small = ["--hidden", "5", "--max-iter", 1, "--task", "classification", "-o", "m"]
+    assert invoke("fit", "--data", "rows.txt", *small).code == 0
+    assert "coins" in invoke("data").out

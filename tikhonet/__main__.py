@@ -1,0 +1,5 @@
+"""`python -m tikhonet` is `tikhonet`."""
+
+from tikhonet.cli import main
+
+main()

@@ -1,0 +1,121 @@
+"""Tables from files of arrays: .npy, .npz, .parquet and IDX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tikhonet.data.binary_layouts import parse_idx, unpack
+from tikhonet.data.dataset import DataError
+from tikhonet.data.tables import Table, TableFile, default_names, whole_if_possible
+from tikhonet.network.extras import MissingExtraError, require
+
+
+class MatrixFile(TableFile):
+    """.npy: an array whose first axis counts the samples; the other axes are flattened."""
+
+    kind = ".npy"
+
+    def read(self) -> Table:
+        # Opened here, because numpy leaves a damaged .npz open.
+        with self.path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return self.from_matrix(loaded) if isinstance(loaded, np.ndarray) else self.from_arrays(loaded)
+
+    def from_matrix(self, values: NDArray[Any]) -> Table:
+        if values.ndim == 0 or len(values) == 0:
+            raise DataError(f"{self.path} holds no rows")
+        rows = values.reshape(len(values), -1)
+        names = default_names(rows.shape[1])
+        rows = self.real_rows(rows, names)
+        place = self.label_place(names)
+        if place is None:
+            return Table(rows, None, tuple(names))
+        y = whole_if_possible(rows[:, place])
+        return Table(np.delete(rows, place, 1), y, tuple(np.delete(names, place).tolist()), names[place])
+
+    def with_labels(self, table: Table, labels: NDArray[Any], name: str) -> Table:
+        """The table with labels that lie beside it."""
+        if labels.ndim not in (1, 2) or len(labels) != len(table.X) or labels.size == 0:
+            raise DataError(
+                f"{self.path}: the labels {name} must be {len(table.X)} values, or rows of them, "
+                f"got shape {labels.shape}"
+            )
+        flat = labels.ravel() if labels.shape[1:] == (1,) else labels
+        return Table(table.X, self.checked_labels(flat, name), table.feature_names, name)
+
+    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Table:
+        held = list(arrays)
+        name = "y" if self.label is None and "y" in held else self.label
+        if name is not None and name not in held:
+            raise DataError(f"{self.path} has no array {name!r} of labels; it holds {', '.join(held)}")
+        others = [other for other in held if other != name]
+        chosen = "X" if "X" in others else others[0] if len(others) == 1 else None
+        if chosen is None:
+            raise DataError(f"{self.path} must hold an array X (and y, if there are labels), got {', '.join(held)}")
+        table = MatrixFile(self.path).from_matrix(arrays[chosen])
+        return table if name is None else self.with_labels(table, arrays[str(name)], str(name))
+
+
+class ArraysFile(MatrixFile):
+    """.npz: an array X, or the only one, and an array of labels."""
+
+    kind = ".npz"
+
+
+class ParquetFile(TableFile):
+    """.parquet: columns with names."""
+
+    kind = ".parquet"
+
+    def read(self) -> Table:
+        try:
+            pyarrow, parquet = require("pyarrow"), require("pyarrow.parquet")
+        except MissingExtraError as error:
+            raise DataError(f"{self.path}: {error}, or save it as .csv or .npz") from None
+        try:
+            # The names alone first: pyarrow cannot read columns of one name.
+            names = list(parquet.read_schema(self.path).names)
+            self.check_names(names)
+            columns = parquet.read_table(self.path)
+        except pyarrow.ArrowException as error:
+            raise ValueError(error) from None
+        place = self.label_place(names)
+        features = [k for k in range(len(names)) if k != place]
+        if not features or columns.num_rows == 0:
+            raise DataError(f"{self.path} holds no rows or no columns besides the label")
+        arrays = [columns.column(k).to_numpy() for k in features]
+        for k, values in zip(features, arrays, strict=True):
+            if values.dtype.kind not in "buif":
+                raise DataError(
+                    f"{self.path}, column {names[k]!r} must hold numbers, got {columns.schema.field(k).type}; "
+                    "convert it, remove it, or name it as the label if it is one"
+                )
+        others = tuple(names[k] for k in features)
+        X = self.real_rows(np.column_stack(arrays), others)
+        if place is None:
+            return Table(X, None, others, named=True)
+        labels = np.array(columns.column(place).to_pylist())
+        return Table(X, self.checked_labels(labels, names[place]), others, names[place], named=True)
+
+
+class IdxFile(MatrixFile):
+    """IDX, raw or packed: images, whose labels are taken from the file of labels of the same name."""
+
+    kind = "IDX (idx in its name, raw or .gz)"
+
+    @classmethod
+    def fits(cls, path: Path) -> bool:
+        others = (format_ for format_ in cls.formats if format_ is not cls)
+        return "idx" in path.name.lower() and not any(other.fits(path) for other in others)
+
+    def read(self) -> Table:
+        table = self.from_matrix(parse_idx(unpack(self.path.read_bytes())))
+        beside = self.path.with_name(self.path.name.replace("images-idx3", "labels-idx1"))
+        if self.label is not None or beside == self.path or not beside.is_file():
+            return table
+        return self.with_labels(table, parse_idx(unpack(beside.read_bytes())), beside.name)

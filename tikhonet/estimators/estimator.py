@@ -1,0 +1,186 @@
+"""The base of all estimators: features, attributes of the last fit, model files, exports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from tikhonet.descent.certificates import Certificate
+from tikhonet.descent.devices import check_device
+from tikhonet.descent.result import History, Status
+from tikhonet.estimators.callbacks import plot_history
+from tikhonet.estimators.checks import Columns
+from tikhonet.estimators.files import Path, load_estimator, save_estimator
+from tikhonet.estimators.fitting import Fitted
+from tikhonet.estimators.parameters import Parameters
+from tikhonet.estimators.rows import Floats, dense
+from tikhonet.estimators.targets import Target
+from tikhonet.model.export import CModel, CSRModel, to_c, to_csr, to_onnx, to_torch
+from tikhonet.model.model import Model
+from tikhonet.model.predictor import Predictor
+from tikhonet.network.graph import Network, Pair
+from tikhonet.trainer.training import Epoch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters):
+    """An estimator validates, calls `fit`, and keeps its `Fitted` as a whole; all that it shows comes from there."""
+
+    _fitted: Fitted
+
+    def _keep(self, fitted: Fitted, columns: Columns) -> Self:
+        """Take the outcome of a fit: the only place where a fit changes the estimator."""
+        columns.give(self)
+        self._fitted = fitted
+        return self
+
+    @property
+    def _last(self) -> Fitted | None:
+        """The last fit, if there was one."""
+        return getattr(self, "_fitted", None)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._last is not None
+
+    def _learned(self) -> Fitted:
+        check_is_fitted(self)
+        return self._fitted
+
+    def _not_in_file(self, name: str) -> Any:
+        value = getattr(self._learned(), name)
+        if value is None:
+            raise AttributeError(f"{name}_ is not kept in a model file; fit again to have it")
+        return value
+
+    @property
+    def model_(self) -> Model:
+        """Scaling, network and head: all that predictions, files and exports need."""
+        return self._learned().model
+
+    @property
+    def network_(self) -> Network:
+        """The network that was trained."""
+        return self._learned().model.network
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs or iterations that were done."""
+        return self._learned().iterations
+
+    @property
+    def status_(self) -> Status:
+        """How training ended."""
+        return self._learned().status
+
+    @property
+    def history_(self) -> History | list[Epoch]:
+        """The solver's record of every epoch or iteration."""
+        return self._not_in_file("history")  # type: ignore[no-any-return]
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The checks of the point that training reached."""
+        return self._not_in_file("certificate")  # type: ignore[no-any-return]
+
+    @property
+    def coefs_(self) -> dict[Pair, Floats]:
+        """The learned matrices by edge `(n, m)`, from layer m into layer n; m = -1 is the bias."""
+        return {edge: matrix.numpy() for edge, matrix in self.model_.W.items()}
+
+    @property
+    def sparsity_(self) -> dict[str, Any]:
+        """Which weights are exactly zero, and why; biases are not counted.
+
+        `kind`: "none", "set" (zeros emerge from the constraint), "budget" (they were asked for) or "budget and set";
+        `asked` and `over`: the budget; `zeros`: the share of zeros; `nonzeros` and `weights`: numbers by the name of
+        the matrix, 'W[n,m]'.
+        """
+        matrices = {f"W[{n},{m}]": self.model_.W[n, m] for n, m in self.network_.penalised}
+        nonzeros = {name: int(matrix.count_nonzero()) for name, matrix in matrices.items()}
+        weights = {name: matrix.numel() for name, matrix in matrices.items()}
+        zeros = 1 - sum(nonzeros.values()) / sum(weights.values())
+        return {"zeros": zeros, "nonzeros": nonzeros, "weights": weights} | self._fitted.zeros
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.network_.widths[-1])
+
+    def transform(self, X: Any) -> Any:
+        """The features: the last hidden layer, samples x width."""
+        features = self.model_.features(self._check_inputs(X), self.device)
+        return features.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else features
+
+    def exported_model(self) -> Model:
+        """The model that export formats take; raises where they could not say what this estimator predicts."""
+        return self.model_
+
+    def to_torch(self, *, sparse: bool = False) -> nn.Module:
+        """A plain `nn.Module` with the same scores (features for the transformer), from inputs as they are given.
+
+        With `sparse` the matrices that are smaller so are kept as compressed sparse rows.
+        """
+        return to_torch(self.exported_model(), sparse=sparse)
+
+    def to_onnx(self, path: Path | None = None) -> Any:
+        """An ONNX model (an `onnx.ModelProto`), also written to `path` if given. Needs the extra `onnx`."""
+        return to_onnx(self.exported_model(), path)
+
+    def to_csr(self) -> CSRModel:
+        """SciPy's compressed sparse rows, with `scores`, `predict`, `save` and `load`."""
+        return to_csr(self.exported_model())
+
+    def to_c(self, name: str = "model", *, int8: bool = False) -> CModel:
+        """C99 without dependency or heap, in float32 or with int8 weights; `.save(folder)` writes NAME.h and NAME.c."""
+        return to_c(self.exported_model(), name, int8=int8)
+
+    def predictor(self, kernel: str = "auto", dtype: str = "float32") -> Predictor:
+        """Predictions with as little overhead as possible, by the fastest of the dense and sparse kernels."""
+        return Predictor(self.exported_model(), kernel, dtype)
+
+    def save(self, path: Path) -> None:
+        """Write a model file: everything that prediction needs, nothing that runs. `history_` is not kept."""
+        save_estimator(self, path, self._learned())
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """The estimator that `save` wrote; `ModelFormatError` for any other file."""
+        return load_estimator(cls, path)  # type: ignore[no-any-return]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the objective and the validation error over training."""
+        return plot_history(self.history_, ax)
+
+    def encode(self, y: Any) -> Tensor:
+        """The targets of the loss that labels y stand for, as the last fit encoded them."""
+        target = self._learned().target
+        return target.encode(target.in_numbers(y))
+
+    def _check_savable(self) -> None:
+        """Raise where a model file could not hold what predictions need."""
+
+    def _target_to_file(self, target: Any) -> dict[str, Any]:
+        """The part of the target that a model file keeps, as plain JSON."""
+        return {}
+
+    def _target_from_file(self, kept: dict[str, Any], model: Model) -> Target:
+        """The target that was written as `kept`."""
+        raise NotImplementedError
+
+    def _check_inputs(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        check_device(self.device)
+        return dense(validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

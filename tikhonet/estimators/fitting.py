@@ -1,0 +1,255 @@
+"""Every fit: rows -> scaling -> targets -> `Problem` -> solver -> head, in one direction; nothing is set on the way."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from tikhonet.descent.certificates import Certificate
+from tikhonet.descent.devices import check_device
+from tikhonet.descent.result import History, Status
+from tikhonet.estimators.callbacks import users_level, watching
+from tikhonet.estimators.parameters import Parameters, build_problem
+from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
+from tikhonet.estimators.solvers import Course, Trained, threads
+from tikhonet.estimators.targets import Target
+from tikhonet.model.heads import Head, HeadData
+from tikhonet.model.model import Model
+from tikhonet.model.scaling import Scaling
+from tikhonet.network.graph import Network
+from tikhonet.problem.objective import Problem
+from tikhonet.problem.samples import Reduce, keep
+from tikhonet.trainer.batches import Validation
+from tikhonet.trainer.sparsity.zeros import measure_sparsity
+from tikhonet.trainer.training import Epoch, best_epoch
+
+HOLD_OUT_FROM = 100
+"""Fewer rows are all trained on: what could be held out of them would tell nothing."""
+RETRAIN_BELOW = 1000
+"""With fewer rows, those held out are missed: the network is trained again on all, as long as was best."""
+FEW_STEPS = 50
+
+REMEDIES = {
+    Status.MAX_ITER: "raise max_iter, or fit again with warm_start=True to go on",
+    Status.SCHEDULE_EXHAUSTED: 'use solver="proximal" or "stochastic"; the steps 1/t^2 of "alg1" run out',
+    Status.NONFINITE: 'use dtype="float64", or look for extreme values in X, y or sample_weight',
+    Status.INTERRUPTED: "the last finished epoch is used, with held-out rows the best one; "
+    "fit again with warm_start=True to go on",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """All that a fit leaves. A model file keeps neither history nor certificate, nor the memory."""
+
+    model: Model
+    target: Target
+    zeros: dict[str, Any]
+    """The cause of weights that are zero, by `cause_of_zeros`."""
+    iterations: int
+    status: Status
+    history: History | list[Epoch] | None = None
+    certificate: Certificate | None = None
+    memory: Memory = Memory()
+    """The state and rows that `partial_fit` goes on with."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that the steps of one fit have in common."""
+
+    parameters: Parameters
+    problem: Problem
+    target: Target
+    scaling: Scaling
+    seed: int
+    reduce: Reduce = keep
+
+    @property
+    def network(self) -> Network:
+        return self.problem.network
+
+    def tensors(self, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
+        X = torch.from_numpy(rows.X).to(check_device(self.parameters.device))
+        return X, self.target.encode(rows.Y).to(X), torch.from_numpy(rows.weight).to(X)
+
+    def validation(self, rows: Rows) -> Validation:
+        """The rows that epochs are judged by; weights that are all alike say nothing, and are left out."""
+        X, targets, weight = self.tensors(rows)
+        return (X, targets, weight) if np.ptp(rows.weight) > 0 else (X, targets)
+
+    def course(self, rows: Rows, held_out: Rows | None = None, epochs: int | None = None, **start: Any) -> Course:
+        """A run of the solver on these rows."""
+        method = self.parameters._method()
+        solver = method.build(self.parameters, len(rows), self.network)
+        solver = replace(solver, epochs=epochs) if epochs else solver
+        judge = self.validation(held_out) if held_out else None
+        return Course(method, solver, self.problem, *self.tensors(rows), judge, self.seed, reduce=self.reduce, **start)
+
+    def train(self, rows: Rows, held_out: Rows | None = None, *, epochs: int | None = None, **start: Any) -> Trained:
+        """Train on these rows, with bar and callbacks; say so where the run stopped short."""
+        parameters, course = self.parameters, self.course(rows, held_out, epochs, **start)
+        with watching(parameters.callbacks, parameters.verbose, course.iterations) as watch, threads(parameters.n_jobs):
+            trained = self.target.train(replace(course, watch=watch))
+        if not epochs:
+            warn_if_short(parameters, trained, watch.asked)
+        return trained
+
+    def retrain(self, trained: Trained, rows: Rows, **start: Any) -> Trained:
+        """Train on all rows, up to the epoch that was best on those held out."""
+        assert isinstance(trained.history, list)
+        best = best_epoch(trained.history).number
+        course = self.course(rows, watch=lambda epoch: epoch.number >= best, **start)
+        with threads(self.parameters.n_jobs):
+            again = course.run()
+        if again.iterations < best:  # interrupted
+            return trained
+        return replace(trained, W=again.W, V=again.V, state=again.state)
+
+    def model_of(self, trained: Trained) -> Model:
+        """The model with V in place of a head."""
+        W = {edge: matrix.cpu() for edge, matrix in trained.W.items()}
+        V = trained.V.cpu()
+        return Model(self.scaling, self.network, W, V, Head(V.double().numpy(), np.zeros(len(V))))
+
+    def with_head(self, trained: Trained, rows: Rows, strength: float) -> Model:
+        """The model with a head fitted on these rows."""
+        model = self.model_of(trained)
+        head = self.target.head(model.linear_head.coef).fit(self.head_data(model, rows), strength)
+        return replace(model, **{"head": self.target.in_own_units(head)} | self.target.in_model())
+
+    def head_data(self, model: Model, rows: Rows) -> HeadData:
+        return HeadData(lambda: model.scaled_features(rows.X, self.parameters.device), rows.Y, rows.weight)
+
+    def judge(
+        self, trained: Trained, rows: Rows, judge: Mask, final: Mask, last: float | None = None
+    ) -> tuple[float, Target]:
+        """The head's strength, and the target calibrated, by the rows to judge by.
+
+        Without any it is the last strength, where this kind of head knows it.
+        """
+        model = self.model_of(trained)
+        kind = self.target.head(model.linear_head.coef)
+        if not judge.any():
+            judge = final
+            strength = last if last in kind.grid else kind.default
+            rest = data = self.head_data(model, rows)
+        else:
+            data, rest = (self.head_data(model, rows.take(np.flatnonzero(mask))) for mask in (judge, ~judge))
+            strength = kind.choose(rest, data, float(rows.weight[final].sum()))
+        if not kind.calibrated:
+            model = replace(model, head=kind.fit(rest, strength))
+        return strength, self.target.calibrated(self.problem, model, rows.X[judge], data)
+
+    def finish(self, trained: Trained, rows: Rows, strength: float) -> Fitted:
+        """The head on these rows, and all that is kept."""
+        model = self.with_head(trained, rows, strength)
+        zeros = cause_of_zeros(self.parameters, self.problem, model)
+        ended = trained.iterations, trained.status, trained.history, trained.certificate
+        keeps = hasattr(self.parameters, "partial_fit")
+        memory = Memory.after_fit(trained.state, rows, strength) if keeps else Memory()
+        return Fitted(model, self.target.finished(trained), zeros, *ended, memory)
+
+
+def fit(
+    parameters: Parameters,
+    rows: Rows,
+    target: Target,
+    *,
+    validation: Rows | None = None,
+    last: Fitted | None = None,
+    reduce: Reduce = keep,
+) -> Fitted:
+    """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins.
+
+    `reduce` adds up the solver's sums over rows, where several machines have some each.
+    """
+    inputs = rows.X.shape[1]
+    warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
+    seed = draw_seed(parameters)
+    scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight)
+    rows = scaled(rows, scaling, parameters.dtype)
+    target = target.started(rows, seed, warm.target if warm else None)
+    if validation:
+        judge = np.repeat([False, True], [len(rows), len(validation)])
+        rows, final = joined(rows, scaled(validation, scaling, parameters.dtype)), ~judge
+    else:
+        judge = hold_out(parameters, rows, seed) if target.holds_out else np.zeros(len(rows), bool)
+        final = np.ones(len(rows), bool)
+    training = rows.take(np.flatnonzero(~judge))
+    held_out = rows.take(np.flatnonzero(judge)) if judge.any() else None
+    network = parameters._network(inputs)
+    total = float(reduce(torch.tensor(training.weight.sum(), dtype=torch.float64)))
+    problem = build_problem(parameters, network, target.loss, total)
+    plan = Plan(parameters, problem, target, scaling, seed, reduce)
+    start = (warm.model.W, warm.model.V) if warm and warm.model.network == network else None
+    trained = plan.train(training, held_out, start=start)
+    strength, target = plan.judge(trained, rows, judge, final)
+    plan = replace(plan, target=target)
+    ended_well = trained.status in (Status.FINISHED, Status.EARLY_STOPPED)
+    if held_out and not validation and len(rows) < RETRAIN_BELOW and ended_well:
+        trained = plan.retrain(trained, rows, start=start)
+    return plan.finish(trained, rows.take(np.flatnonzero(final)), strength)
+
+
+def draw_seed(parameters: Parameters) -> int:
+    return int(check_random_state(parameters.random_state).randint(2**31 - 1))
+
+
+def scaled(rows: Rows, scaling: Scaling, dtype: str) -> Rows:
+    """Scaled inputs, in an order that has nothing to do with the units they came in."""
+    return in_order(replace(rows, X=scaling(rows.X, dtype)))
+
+
+def rows_held_out(parameters: Parameters, rows: int) -> int:
+    """How many of so many rows are held out, to stop early by and to choose the head's strength on."""
+    wanted = rows >= HOLD_OUT_FROM if parameters.early_stopping == "auto" else parameters.early_stopping
+    return max(0, min(round(parameters.validation_fraction * rows), rows - 1)) if wanted else 0
+
+
+def hold_out(parameters: Parameters, rows: Rows, seed: int) -> Mask:
+    """The rows that are held out, drawn evenly over the targets."""
+    held = np.zeros(len(rows), bool)
+    if count := rows_held_out(parameters, len(rows)):
+        order = np.random.default_rng(seed).permutation(len(rows))
+        order = order[np.argsort(rows.Y[order, 0], kind="stable")]
+        held[order[((np.arange(count) + 0.5) * len(rows) / count).astype(int)]] = True
+    return held
+
+
+def most_iterations(parameters: Parameters, rows: int) -> int:
+    """How many epochs or iterations a fit on so many rows may do."""
+    method = parameters._method()
+    return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows))))
+
+
+class StoppedShort(ConvergenceWarning):
+    """Training ended before it should; `remedy` is the part of the message that says what to do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+def warn_if_short(parameters: Parameters, trained: Trained, asked: bool) -> None:
+    """Say so, with a remedy, where training stopped short and no callback asked for it."""
+    status, remedy = trained.status, REMEDIES.get(trained.status)
+    if trained.state and status is Status.FINISHED and trained.state.step < FEW_STEPS:
+        remedy = f"raise max_iter: {trained.iterations} epochs were only {trained.state.step} mini-batch steps"
+    if remedy and not (asked and status is Status.INTERRUPTED):
+        name = type(parameters).__name__
+        text = f"{name} stopped short after {trained.iterations} iterations ({status.name}): {remedy}"
+        warnings.warn(StoppedShort(text, remedy), stacklevel=users_level())
+
+
+def cause_of_zeros(parameters: Parameters, problem: Problem, model: Model) -> dict[str, Any]:
+    """The kind of zeros that weights have (by a set, a budget, both or none), and the budget that was asked for."""
+    found = measure_sparsity(problem, model.W, parameters._budget()).as_dict()
+    return {name: found[name] for name in ("kind", "asked", "over")}

@@ -1,0 +1,211 @@
+"""One run of a solver: the solvers that parameters can name, the rows they run on, and what they leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from tikhonet.descent.certificates import Certificate, Check, certify, check_feasible
+from tikhonet.descent.full import BlockDescent
+from tikhonet.descent.result import History, Result, Status
+from tikhonet.descent.schedules import Power, Proximal, Schedule
+from tikhonet.network.graph import Network, Weights
+from tikhonet.network.initial import deep_and_plain
+from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
+from tikhonet.problem.objective import Blocks, Problem, Stationarity
+from tikhonet.problem.samples import Reduce, keep
+from tikhonet.trainer.batches import Validation
+from tikhonet.trainer.recipe import DEEP
+from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.sparsity.zeros import check_sparsity
+from tikhonet.trainer.state import TrainingState
+from tikhonet.trainer.training import Epoch, Training
+
+Watch = Callable[[Any], bool | None]
+STEPS = 150
+"""Mini-batch steps that small data get; large data get `EPOCHS` passes where those are more."""
+EPOCHS = 10
+CHANGE = 0.6
+"""The relative change of a layer's pre-activations by the first step, whatever the size of the batches; that of deep
+plain networks is the trainer's own."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The network and classifier that a run reached, and what it says of itself."""
+
+    W: Weights
+    V: Tensor
+    status: Status
+    history: History | list[Epoch]
+    certificate: Certificate
+    iterations: int
+    state: TrainingState | None = None
+    outputs: Tensor | None = None
+    """The network's outputs for the rows that it was trained on, where codes were made of them."""
+
+    @classmethod
+    def from_result(cls, result: Result) -> Trained:
+        iterations = max(1, result.history.iterations)
+        return cls(result.blocks.W, result.blocks.V, result.status, result.history, certify(result), iterations)
+
+    @classmethod
+    def from_training(cls, training: Training) -> Trained:
+        blocks, epochs, state = training.blocks, training.epochs, replace(training.state, best=None)
+        certificate = certify_training(training)
+        return cls(blocks.W, blocks.V, training.status, epochs, certificate, max(1, len(epochs)), state)
+
+
+@dataclass(frozen=True)
+class Course:
+    """A run that can begin: what is solved, how, on which rows, and from which weights or state of an earlier run."""
+
+    method: FullBatch | MiniBatch
+    solver: Any
+    problem: Problem
+    X: Tensor
+    targets: Tensor
+    weight: Tensor
+    held_out: Validation | None
+    """Rows that epochs are judged by."""
+    seed: int
+    start: tuple[Weights, Tensor] | None = None
+    state: TrainingState | None = None
+    watch: Watch | None = None
+    reduce: Reduce = keep
+    """Adds up sums over rows, where several machines have some each."""
+
+    @property
+    def iterations(self) -> int:
+        return self.method.iterations(self.solver)
+
+    def run(self) -> Trained:
+        return self.method.run(self)
+
+    def start_weights(self) -> Weights | None:
+        """The weights to begin with, in the type of the rows."""
+        return {edge: matrix.to(self.X) for edge, matrix in self.start[0].items()} if self.start else None
+
+
+@dataclass(frozen=True)
+class FullBatch:
+    """A solver that takes all rows at once, with the lift, the gamma and the ridge of V (a row) that go with it."""
+
+    schedule: Schedule
+    lift: type[Lift]
+    gamma: float
+    ridge: float = 0.0
+    options: dict[str, Any] = field(default_factory=dict)
+    goes_on: ClassVar[bool] = False
+    """Whether a run can go on from the state of another: for partial_fit, budgets and rounds of codes."""
+
+    def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
+        """The solver for so many rows; without a network, for a shallow one."""
+        parameters._budget()  # which it refuses
+        limit = 100 if parameters.max_iter == "auto" else int(parameters.max_iter)
+        return BlockDescent(self.schedule, limit, parameters.tol, check_every=5, **self.options)
+
+    def iterations(self, solver: BlockDescent) -> int:
+        """How many iterations it may do."""
+        return solver.max_iter
+
+    def run(self, course: Course) -> Trained:
+        X, targets, problem, blocks = course.X, course.targets, course.problem, None
+        if W := course.start_weights():
+            assert course.start is not None
+            V = course.start[1].to(X)
+            if len(V) != targets.shape[1]:  # V of other targets is of no use, the network is
+                V = V.new_zeros(targets.shape[1], V.shape[1])
+            blocks = Blocks(problem.network.forward(X, W), V, W)
+        options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
+        return Trained.from_result(course.solver.run(problem, X, targets, start=blocks, watch=course.watch, **options))
+
+
+class MiniBatch:
+    """The stochastic trainer, as `FullBatch` describes a solver."""
+
+    lift, gamma, ridge, goes_on = Fenchel, 1.0, 0.0, True
+
+    def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
+        batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
+        deep = network is not None and deep_and_plain(network)
+        drop = (None, None) if deep and isinstance(parameters.dropout, str) else parameters._dropout()
+        size = rows / max(1, round(rows / batch))
+        return Stochastic(
+            # `Stochastic` takes shorter steps for batches below 1000 rows; small data have no time for that.
+            change=(DEEP.change if deep else CHANGE) / min(1.5, math.sqrt(size / 1000)),
+            initial=parameters.initial,
+            epochs=default_epochs(rows, batch) if parameters.max_iter == "auto" else int(parameters.max_iter),
+            batch_size=batch,
+            drop_inputs=drop[0],
+            drop_features=drop[1],
+            patience=parameters.n_iter_no_change,
+            budget=parameters._budget(),
+        )
+
+    def iterations(self, solver: Stochastic) -> int:
+        return solver.epochs
+
+    def run(self, course: Course) -> Trained:
+        # Each run anneals its steps anew, however many there were before.
+        state = course.state and replace(course.state, step=0, epochs=[], best=None)
+        options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
+        options |= {"dtype": course.X.dtype, "device": course.X.device, "watch": course.watch, "resume": state}
+        start = course.start[0] if course.start else None
+        return Trained.from_training(
+            course.solver.run(
+                course.problem, course.X, course.targets, start=start, validation=course.held_out, **options
+            )
+        )
+
+
+METHODS: dict[str, FullBatch | MiniBatch] = {
+    "stochastic": MiniBatch(),
+    # Without a ridge the features carry the labels almost free of charge; 0.02 a row did best on the digits.
+    "proximal": FullBatch(
+        Proximal(0.1), Fenchel, 1.0, ridge=0.02, options={"initial_features": "forward", "extrapolate": True}
+    ),
+    "alg1": FullBatch(Power(2), Tikhonov, 0.1),
+}
+
+
+def default_batch(rows: int) -> int:
+    """200 rows of small data, a tenth of larger ones, at most the 1000 rows that a step is made for."""
+    return min(rows, 1000, max(200, rows // 10))
+
+
+def default_epochs(rows: int, batch: int) -> int:
+    """As many passes as give small data enough steps."""
+    return max(EPOCHS, math.ceil(STEPS / max(1, round(rows / batch))))
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Let torch use so many threads; -1 is as many as there are, None leaves them as they are."""
+    before = torch.get_num_threads()
+    if count:
+        torch.set_num_threads(count if count > 0 else max(1, torch.get_num_threads() + 1 + count))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def certify_training(training: Training) -> Certificate:
+    """Certify a mini-batch run: its weights are in their sets; the rest was not measured."""
+    undone = training.epochs[-1].rejected if training.epochs else 0
+    remedy = "`tikhonet certify MODEL --data ...` measures it for a saved classifier or regressor"
+    checks = (
+        check_feasible(training.problem, training.blocks),
+        *(check_sparsity(training.sparsity) if training.sparsity else ()),
+        Check("descent", "f falls at every step", None, f"mini-batch steps promise nothing; {undone} were undone"),
+        Check("stationary", "the point is stationary", None, f"not measured; {remedy}"),
+    )
+    unknown = Stationarity(dict.fromkeys(("U", "V", "W"), math.nan))
+    return Certificate(checks, unknown, None)

@@ -1,0 +1,198 @@
+"""Targets: how y is encoded for the loss, which head goes on the features, and how far its scores are believed.
+
+The training rows hold y as numbers (`Rows.Y`): a class as its place among the classes, numbers as they are. A target
+is never changed: what it learns from rows comes as a new one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import type_of_target
+from torch import Tensor
+
+from tikhonet.estimators.callbacks import users_level
+from tikhonet.estimators.energy import energies
+from tikhonet.estimators.rows import Floats, Rows
+from tikhonet.model.heads import Head, HeadData, HeadKind, cross_entropy, make_head, sharpness
+from tikhonet.model.model import Model
+from tikhonet.model.scaling import Standard
+from tikhonet.network.errors import ArgumentError
+from tikhonet.problem.losses import Loss
+from tikhonet.problem.objective import Problem
+
+if TYPE_CHECKING:
+    from tikhonet.estimators.solvers import Course, Trained
+
+MANY = 20
+"""More different whole numbers than this, and than a tenth of the rows, may be numbers rather than classes."""
+
+
+class Target(ABC):
+    """All that `fit` must know of y."""
+
+    loss: Loss
+    holds_out = True
+    """Whether rows may be held out, to stop early by and to choose the head's strength on."""
+
+    def in_numbers(self, y: Any, name: str = "y") -> Floats:
+        """The matrix Y of an argument `name` that holds labels, one row each."""
+        return np.asarray(y, np.float64).reshape(len(y), -1)
+
+    @abstractmethod
+    def encode(self, Y: Floats) -> Tensor:
+        """Targets of the loss, one row for each row of Y."""
+
+    @abstractmethod
+    def head(self, V: Floats) -> HeadKind:
+        """The kind of linear map that goes on the features, where the solver left this V."""
+
+    def started(self, rows: Rows, seed: int, last: Target | None) -> Self:
+        """The target with what its encoding learns from the scaled training rows; `last` is that of a warm start."""
+        return self
+
+    def train(self, course: Course) -> Trained:
+        """Run the solver."""
+        return course.run()
+
+    def in_own_units(self, head: Head) -> Head:
+        """The head whose scores are in the units of y."""
+        return head
+
+    def in_model(self) -> dict[str, Any]:
+        """The fields of the model that the target decides."""
+        return {}
+
+    def score_loss(self, head: Head, data: HeadData) -> float:
+        """How far the scores of a head in the units of y are from the targets."""
+        return 0.0
+
+    def calibrated(self, problem: Problem, model: Model, scaled: Floats, data: HeadData) -> Self:
+        """The target that knows how far scores are to be believed, by rows not trained on where there are any."""
+        return self
+
+    def finished(self, trained: Trained) -> Self:
+        """The target as it is kept after training."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Classes(Target):
+    """One class a row: scores for every class, and probabilities that are calibrated on held-out rows."""
+
+    labels: NDArray[Any]
+    loss: Loss
+    chosen_head: Any = "logistic"
+    decision: str = "forward"
+    sharpness: Mapping[str, float] = field(default_factory=lambda: {"forward": 1.0})
+    """By decision rule: probabilities are the softmax of this times the scores."""
+
+    def in_numbers(self, y: Any, name: str = "y") -> Floats:
+        """Labels as their places among the classes, in one column."""
+        codes = np.searchsorted(self.labels, y)
+        unknown = self.labels[np.minimum(codes, len(self.labels) - 1)] != y
+        if unknown.any():
+            found = np.unique(np.asarray(y)[unknown])
+            raise ArgumentError(name, f"{name} must hold the classes {self.labels}, got {found}")
+        column: Floats = codes[:, None].astype(np.float64)
+        return column
+
+    def factors(self, class_weight: Any, rows: Rows) -> Floats:
+        """The weight of each class, "balanced" by these rows."""
+        if class_weight is None:
+            return np.ones(len(self.labels))
+        codes = rows.Y[:, 0].astype(np.intp)
+        # Not every call of partial_fit has rows of all classes; those without any need no weight.
+        known = np.unique(codes) if class_weight == "balanced" else np.arange(len(self.labels))
+        factors = np.ones(len(self.labels))
+        factors[known] = compute_class_weight(
+            class_weight, classes=self.labels[known], y=self.labels[codes], sample_weight=rows.weight
+        )
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors[codes].any()):
+            raise ArgumentError(
+                "class_weight",
+                f"class_weight must hold finite weights of at least 0, not 0 for all rows, got {class_weight!r}",
+            )
+        return factors
+
+    def encode(self, Y: Floats) -> Tensor:
+        return self.loss.encode(torch.from_numpy(Y[:, 0].astype(np.int64)), len(self.labels))
+
+    def head(self, V: Floats) -> HeadKind:
+        return make_head(self.chosen_head, V, len(self.labels))
+
+    def score_loss(self, head: Head, data: HeadData) -> float:
+        scores = head(data.features)
+        believed = sharpness(scores, data.labels, data.weight) * scores
+        return cross_entropy(believed, data.labels, data.weight)
+
+    def calibrated(self, problem: Problem, model: Model, scaled: Floats, data: HeadData) -> Self:
+        found = {"forward": 1.0}
+        if not self.head(model.linear_head.coef).calibrated:
+            found["forward"] = sharpness(model.linear_head(data.features), data.labels, data.weight)
+        if self.decision == "energy":
+            scores = -energies(problem, model.W, model.V, scaled, len(self.labels))
+            found["energy"] = sharpness(scores, data.labels, data.weight)
+        return replace(self, sharpness=found)
+
+    def in_model(self) -> dict[str, Any]:
+        labels = self.labels.tolist()
+        plain = all(isinstance(label, str | bool | int | float) for label in labels)
+        return {"classes": tuple(labels) if plain else (), "sharpness": self.sharpness["forward"]}
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers(Target):
+    """One real number a row or several, standardised for the loss."""
+
+    loss: Loss
+    chosen_head: Any = "ridge"
+    single: bool = True
+    """Whether y was a vector, so that predictions are one too."""
+    standard: Standard | None = None
+
+    def started(self, rows: Rows, seed: int, last: Target | None) -> Self:
+        return replace(self, standard=Standard.fit(rows.Y, rows.weight))
+
+    @property
+    def units(self) -> Standard:
+        assert self.standard is not None, "the units of y are learned from rows first"
+        return self.standard
+
+    def encode(self, Y: Floats) -> Tensor:
+        return torch.from_numpy(self.units(Y))
+
+    def head(self, V: Floats) -> HeadKind:
+        return make_head(self.chosen_head, V, standard=self.units)
+
+    def score_loss(self, head: Head, data: HeadData) -> float:
+        wrong = (head(data.features) - data.Y) / self.units.deviation
+        return float(data.weight @ np.square(wrong).sum(1))
+
+    def in_own_units(self, head: Head) -> Head:
+        mean, deviation = self.units.mean, self.units.deviation
+        return Head(head.coef * deviation[:, None], head.intercept * deviation + mean)
+
+
+def takes_numbers(y: NDArray[Any], target: str) -> bool:
+    """Whether y is numbers, not classes; "auto" takes whole numbers for classes, and warns where that may be wrong."""
+    if target != "auto":
+        return target == "numbers"
+    if type_of_target(y, input_name="y").startswith("continuous"):
+        return True
+    kinds = len(np.unique(y)) if y.dtype.kind == "f" else 0
+    if kinds > max(MANY, len(y) // 10):
+        warnings.warn(
+            f'y holds {kinds} different whole numbers in {len(y)} rows, which target="auto" takes for classes; '
+            'use target="numbers" if near numbers are alike, else target="classes"',
+            stacklevel=users_level(),
+        )
+    return False

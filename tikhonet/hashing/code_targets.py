@@ -1,0 +1,238 @@
+"""Targets of a hasher: labels, sets of labels, numbers or a similarity, all as one matrix Y, and codes of these.
+
+Two samples are alike as far as <y_i, y_j> says: 1 for the same class, the number of common labels for sets of them,
+and for a similarity S the entry s_ij itself, by the leading eigenpairs of its positive part, S ~ Y Y'.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import eigsh
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import type_of_target
+from torch import Tensor
+
+from tikhonet.estimators.callbacks import users_level
+from tikhonet.estimators.rows import Floats, Rows
+from tikhonet.estimators.solvers import Course, Trained
+from tikhonet.estimators.targets import Target, takes_numbers
+from tikhonet.hashing.code_training import ROUNDS, CodeBlock, train_codes
+from tikhonet.hashing.codes import pack
+from tikhonet.hashing.codewords import codewords
+from tikhonet.hashing.quality import CodeReport, code_report
+from tikhonet.model.heads import HeadKind, TrainedHead
+from tikhonet.model.scaling import Standard, spread
+from tikhonet.network.errors import ArgumentError
+from tikhonet.problem.losses import Squared
+
+SMALL = 2000
+"""Samples up to which all eigenpairs of a similarity are computed at once."""
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """The knowledge of every row, as one matrix."""
+
+    Y: Floats
+    kind: Literal["classes", "sets", "numbers", "similarity"]
+    """One label a row or several, as columns that are 1 where a row has the label; numbers; a similarity."""
+    classes: NDArray[Any] | None = None
+    """The labels that the columns stand for, where y named them."""
+
+    def start(self, weight: Floats, n_bits: int, seed: int) -> Start:
+        """(C, t) of the first codes, sign(Y C - t).
+
+        A class starts with its codeword. Sets of labels and numbers are cut by hyperplanes. Through zero, two sets
+        would differ in as many bits as the angle between them is wide, most where they have no label in common; through
+        the mean, bits would be balanced. Sets are cut halfway, numbers not far from their mean.
+        """
+        rng = np.random.default_rng(seed)
+        if self.kind == "classes":
+            # Half a vote decides for equal rows of two classes.
+            words = codewords(self.Y.shape[1], n_bits, seed)
+            return Start(self.kind, words, rng.choice([-0.5, 0.5], n_bits), classes=self.classes)
+        standard = Standard.fit(self.Y, weight) if self.kind == "numbers" else None
+        Y = standard(self.Y) if standard else self.Y
+        directions = rotations(Y.shape[1], n_bits, rng)
+        mean, deviation = spread(Y @ directions, weight)
+        if self.kind == "sets":
+            return Start(self.kind, directions, mean / 2)
+        threshold = mean + deviation * rng.uniform(-1, 1, n_bits) / Y.shape[1]
+        return Start(self.kind, directions, threshold, standard)
+
+
+@dataclass(frozen=True)
+class Start:
+    """How the first codes come from Y, less the mean and in units of the deviation where these are numbers."""
+
+    kind: str
+    directions: Floats
+    threshold: Floats
+    standard: Standard | None = None
+    classes: NDArray[Any] | None = None
+
+    def targets(self, Y: Floats) -> Floats:
+        return self.standard(Y) if self.standard else Y
+
+    def codes(self, Y: Floats) -> Floats:
+        return np.where(self.targets(Y) @ self.directions - self.threshold > 0, 1.0, -1.0)
+
+    def for_more(self, supervision: Supervision, n_bits: int) -> Start | None:
+        """This start, where codes of so many bits that are stored stay comparable with those of new rows.
+
+        With other codewords they would be worth nothing. Columns of a similarity mean nothing of their own.
+        """
+        if self.kind != supervision.kind:
+            return None
+        known, classes = self.classes, supervision.classes
+        if known is not None and (classes is None or not np.array_equal(known, classes)):
+            raise ArgumentError(
+                "warm_start",
+                f"warm_start needs the classes of the last fit ({known}), got {classes}; use warm_start=False",
+            )
+        fits = self.directions.shape == (supervision.Y.shape[1], n_bits)
+        return self if fits and self.kind != "similarity" else None
+
+
+@dataclass(frozen=True, eq=False)
+class Codes(Target):
+    """Codes of so many bits: they are the targets of the loss, and unless they are fixed a block of the descent."""
+
+    supervision: Supervision
+    n_bits: int
+    learned: bool = True
+    hold: float = 3.0
+    """How far on the other side an output must lie to turn a learned bit that fits the labels."""
+    start: Start | None = None
+    report: CodeReport | None = None
+
+    loss = Squared()
+    holds_out = False
+
+    def started(self, rows: Rows, seed: int, last: Target | None) -> Self:
+        supervision = replace(self.supervision, Y=rows.Y)
+        begun = last.start if isinstance(last, Codes) else None
+        begun = begun.for_more(supervision, self.n_bits) if begun else None
+        return replace(self, supervision=supervision, start=begun or supervision.start(rows.weight, self.n_bits, seed))
+
+    def encode(self, Y: Floats) -> Tensor:
+        """The codes to start with."""
+        assert self.start is not None
+        return torch.from_numpy(self.start.codes(Y))
+
+    def head(self, V: Floats) -> HeadKind:
+        return TrainedHead(V)
+
+    def train(self, course: Course) -> Trained:
+        """Train in rounds, with steps of the codes between them."""
+        assert self.start is not None
+        targets = self.start.targets(self.supervision.Y)
+        squares = torch.tensor([np.square(targets).sum(1).sum(), len(targets)], dtype=torch.float64)
+        total, rows = course.reduce(squares).tolist()
+        Y = torch.from_numpy(targets / np.sqrt(total / rows)).to(course.X.device, torch.float64)
+        block = CodeBlock(course.targets, Y, course.weight, self.hold, course.reduce)
+        return train_codes(course, block, ROUNDS if self.learned else 1)
+
+    def finished(self, trained: Trained) -> Self:
+        """Without the rows, and with a report on the codes that the network gives them."""
+        assert trained.outputs is not None
+        report = code_report(pack(trained.outputs.cpu().numpy()), self.n_bits)
+        if report.distinct == 1:
+            warnings.warn(
+                "all codes are equal, so they cannot be searched: X must have features that differ where labels do, "
+                "and a similarity must hold alike pairs of different rows",
+                stacklevel=users_level(),
+            )
+        return replace(self, supervision=replace(self.supervision, Y=self.supervision.Y[:0]), report=report)
+
+
+def rotations(width: int, n_bits: int, rng: np.random.Generator) -> Floats:
+    """Directions in a space of this width, one column for each bit: orthonormal within every `width` of them."""
+    blocks = [np.linalg.qr(rng.normal(size=(width, width)))[0] for _ in range(-(-n_bits // width))]
+    directions: Floats = np.concatenate(blocks, axis=1)[:, :n_bits]
+    return directions
+
+
+def from_targets(y: Any, target: str = "auto") -> Supervision:
+    """From classes (one column), an indicator matrix of labels, or real numbers."""
+    y = y.toarray() if sparse.issparse(y) else np.asarray(y)
+    if y.dtype == object and all(isinstance(label, Real) for label in y.flat):
+        y = np.array(y.tolist())
+    if takes_numbers(y, target):
+        return from_numbers(y)
+    kind = type_of_target(y, input_name="y")
+    if kind in ("binary", "multiclass"):
+        classes, codes = np.unique(np.ravel(y), return_inverse=True)
+        if len(classes) < 2:
+            raise ArgumentError(
+                "y", f"y must hold at least 2 classes, got 1 class: {classes[0].item()!r}; codes would all be equal"
+            )
+        return Supervision(np.eye(len(classes))[codes], "classes", classes)
+    if kind == "multilabel-indicator":
+        if not np.isin(y, (0, 1)).all():
+            raise ArgumentError(
+                "y", f"y must be 0 or 1 where labels have columns, got {y.min()} to {y.max()}; use y > 0"
+            )
+        if not (y != y[0]).any():
+            raise ArgumentError(
+                "y", "y must hold different sets of labels, got one class of rows only; codes would be equal"
+            )
+        return Supervision(np.asarray(y, np.float64), "classes" if (y.sum(1) == 1).all() else "sets")
+    raise ArgumentError(
+        "y",
+        f"Unknown label type: y must hold one class a row, an indicator matrix of labels (0 and 1), or real numbers, "
+        f"got {kind}; use sklearn.preprocessing.MultiLabelBinarizer for sets of labels",
+    )
+
+
+def from_numbers(y: NDArray[Any]) -> Supervision:
+    try:
+        numbers = np.asarray(y, np.float64).reshape(len(y), -1)
+    except ValueError:
+        raise ArgumentError(
+            "y", f'y must hold numbers where target="numbers", got {y.dtype}; use target="classes"'
+        ) from None
+    if not np.ptp(numbers, axis=0).any():
+        raise ArgumentError("y", "y must hold different numbers, got one value only; codes would all be equal")
+    return Supervision(numbers, "numbers")
+
+
+def from_similarity(S: Any, rows: int, n_bits: int, kept: NDArray[np.intp]) -> Supervision:
+    """S ~ Y Y' for the rows that are kept, from at most n_bits leading eigenpairs with positive eigenvalues."""
+    coarse = getattr(S, "dtype", None) in (np.float32, np.float16)
+    S = check_array(S, accept_sparse="csr", dtype=np.float64, input_name="similarity")
+    if S.shape[0] != S.shape[1]:
+        raise ArgumentError("similarity", f"similarity must be a square matrix, rows x rows, got shape {S.shape}")
+    if S.shape[0] != rows:
+        raise ArgumentError(
+            "similarity", f"similarity must have a row and a column for each row of X ({rows}), got shape {S.shape}"
+        )
+    if abs(S - S.T).max() > (1e-5 if coarse else 1e-8) * max(abs(S).max(), 1e-300):
+        raise ArgumentError("similarity", "similarity must be symmetric, got one that is not; use (S + S.T) / 2")
+    if len(kept) < rows:
+        S, rows = S[kept][:, kept], len(kept)
+    S = (S + S.T) / 2
+    if rows <= max(SMALL, n_bits + 1):
+        values, vectors = np.linalg.eigh(S.toarray() if sparse.issparse(S) else S)
+    else:
+        values, vectors = eigsh(S, k=n_bits, which="LA", v0=np.ones(rows))
+    values, vectors = values[-n_bits:], vectors[:, -n_bits:]
+    keep = values > 1e-9 * float(abs(S).sum(axis=1).max())  # a bound on every eigenvalue
+    if not keep.any():
+        raise ArgumentError(
+            "similarity", "similarity must be positive for some pairs of rows, got none; similar pairs have values > 0"
+        )
+    Y: Floats = vectors[:, keep] * np.sqrt(values[keep])
+    if np.abs(Y - Y[0]).max() <= 1e-9 * np.abs(Y).max():
+        raise ArgumentError(
+            "similarity", "similarity must tell rows apart, got one class of rows only; codes would all be equal"
+        )
+    return Supervision(Y, "similarity")
