@@ -17,9 +17,8 @@ from tikhonet.data import Dataset, load
 from tikhonet.data.gist import gist
 from tikhonet.estimators import BCDClassifier
 from tikhonet.hashing import evaluate
-from tikhonet.paper.baselines.classifier_hash import ClassifierHash
+from tikhonet.paper.baselines.classical_hashes import ITQ, ClassifierHash, PrincipalComponents, RandomProjections
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash
-from tikhonet.paper.baselines.linear_hashes import ITQ, PrincipalComponents, RandomProjections
 
 
 def rows_of(data: Dataset, count: int | None = None) -> np.ndarray:

@@ -16,8 +16,8 @@ from machine import describe
 from tikhonet.data import load
 from tikhonet.hashing import evaluate
 from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.paper.baselines.classical_hashes import ITQ
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash
-from tikhonet.paper.baselines.linear_hashes import ITQ
 
 
 def draw(split: str, rows: int, images: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -18,8 +18,28 @@ import tikhonet
 ORDER = ["network", "problem", "descent", "trainer", "model", "estimators", "hashing", "data", "paper", "cli"]
 ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
+    "tikhonet.network.drawing": "a picture, apart from the graph",
+    "tikhonet.descent.linear": "the W- and V-step, apart from the loop that calls them",
+    "tikhonet.trainer.pace": "step length, guards and annealing with all their constants",
+    "tikhonet.trainer.step": "one step as a function of an explicit state, apart from the loop",
+    "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
+    "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
+    "tikhonet.hashing.code_training": "the block of codes and its descent",
+    "tikhonet.hashing.engines": "faiss or NumPy behind one interface",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
-    "tikhonet.model.predictor": "the one place that runs a C compiler; estimators hand it to users",
+    "tikhonet.paper.canvas": "the drawing of a figure as SVG and by matplotlib",
+    "tikhonet.paper.page": "from records to a page",
+    "tikhonet.paper.runner": "runs any experiment",
+    "tikhonet.paper.network_measures": "figures of merit of networks",
+    "tikhonet.paper.mnist_figures": "figures of one experiment",
+    "tikhonet.paper.sparse_findings": "findings of one experiment",
+    "tikhonet.paper.hashing_figures": "figures of one experiment",
+    "tikhonet.paper.hashing_findings": "findings of one experiment",
+    "tikhonet.paper.hash_coders": "methods of the hashing experiment",
+    "tikhonet.paper.hash_databases": "data of the hashing experiment",
+    "tikhonet.paper.baselines.classifier_hash": "a baseline",
+    "tikhonet.paper.baselines.discrete_hash": "a baseline",
+    "tikhonet.paper.baselines.linear_hashes": "baselines",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
 

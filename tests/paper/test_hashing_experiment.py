@@ -10,7 +10,7 @@ from tests.paper.tiny import HASHING, TINY_HASHING, small_database
 from tikhonet.data import Dataset
 from tikhonet.hashing import evaluate, hamming
 from tikhonet.network.graph import Network
-from tikhonet.paper.baselines.linear_hashes import ITQ
+from tikhonet.paper.baselines.classical_hashes import ITQ
 from tikhonet.paper.experiment import load_records
 from tikhonet.paper.hash_coders import shown
 from tikhonet.paper.hash_databases import SETTINGS, read_database, spread_over_classes
@@ -193,7 +193,7 @@ def test_rows_are_spread_over_classes_without_repetition():
 
 
 def test_a_database_names_what_is_wrong_with_it(data):
-    with pytest.raises(ValueError, match="y_query must hold an integer label from 0 for each of the 40 images"):
+    with pytest.raises(ValueError, match="y_query must hold one integer label from 0 for each of the 40 images"):
         replace(data, y_query=data.y_query[:3])
     with pytest.raises(ValueError, match="X_query must have 64 columns as X has, got 5"):
         replace(data, X_query=data.X_query[:, :5])

@@ -10,6 +10,8 @@ import torch
 from tests.trainer.runs import same
 from tikhonet import BlockDescent, Budget, Fenchel, Network, Problem, Softmax, Squared, Status, Stochastic
 from tikhonet.trainer.batches import Batch
+from tikhonet.trainer.step import Stepper
+from tikhonet.trainer.sweep import forward
 
 ROWS = 30
 """A batch: so few that probes and checks see all of its rows, on one rank and on two."""
@@ -114,6 +116,22 @@ def test_the_polish_and_the_refit_of_two_ranks_equal_those_of_one():
 
     for found in Ranks(2).run(refit):
         torch.testing.assert_close(found, alone, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("before", "falls"), [((0.0, 9.0), True), ((0.0, 0.1), False)])
+def test_ranks_agree_whether_a_loss_falls(before, falls):
+    """It rises on the first rank, and falls on the second by more or by less."""
+    problem = Problem(MIXED, lift=Fenchel())
+
+    def job(rank, reduce):
+        batch = Batch(*cut(data(Squared(), 1, weighted=False)[0], rank))
+        generator = torch.Generator().manual_seed(0)
+        step = Stepper.of(problem, Stochastic(), batch, 10, generator, reduce)
+        state = step.begin(batch, None, 1.0, 0, generator)
+        here = forward(problem, batch.X, state.W, {})
+        return step.falls(batch, state.W, state.classifier.V, here, batch.targets + before[rank])
+
+    assert Ranks(2).run(job) == [falls, falls]
 
 
 def test_a_bad_batch_on_one_rank_ends_the_run_on_both():

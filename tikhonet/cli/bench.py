@@ -50,14 +50,12 @@ def bench(
     A network of this library, one of scikit-learn's and a linear SVM are fitted in turn on the digits: test error and
     seconds of a fit. Also the rate at which this machine multiplies matrices.
     """
-    former = torch.get_num_threads()
-    torch.set_num_threads(threads or former)
-    try:
+    from tikhonet.paper.runner import torch_threads
+
+    with torch_threads(threads):
         used = torch.get_num_threads()
         found = compare(classifiers(), repeats, seed)
         rates = {name: product_rate(getattr(torch, name)) for name in ("float32", "float64")}
-    finally:
-        torch.set_num_threads(former)
     base = statistics.median(found["BCDClassifier"]["seconds"])
     rows: list[tuple[object, ...]] = [
         (

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tikhonet.network.edges import Edge
 from tikhonet.network.extras import require
-from tikhonet.network.graph import BIAS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tikhonet.network.graph import Network
+Pair = tuple[int, int]
 
 
-def draw_network(network: Network, ax: Axes | None = None) -> Axes:
+def draw_network(order: Sequence[int], widths: Sequence[int], edges: Mapping[Pair, Edge], ax: Axes | None) -> Axes:
     """Layers from left to right in the order of computation; skips arch over what they skip."""
-    plt = require("matplotlib.pyplot")
-
-    order = [0, *network.hidden]
     place = {layer: position for position, layer in enumerate(order)}
     if ax is None:
-        _, ax = plt.subplots(figsize=(1.7 * len(order) + 1.2, 3.2))
-    for (n, m), edge in network.edges.items():
+        axes: Axes = require("matplotlib.pyplot").subplots(figsize=(1.7 * len(order) + 1.2, 3.2))[1]
+        ax = axes
+    for (n, m), edge in edges.items():
         if edge.constant:
             ax.annotate("+ b", (place[n], -0.42), ha="center", va="center", fontsize=9)
             continue
@@ -47,10 +46,10 @@ def draw_network(network: Network, ax: Axes | None = None) -> Axes:
         patch = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"}
         ax.text((place[n] + place[m]) / 2, height, label, ha="center", va="center", fontsize=8, bbox=patch)
     for layer, x in place.items():
-        text = f"$u_{{{layer}}}$\n{network.widths[layer]}" if layer else f"$x$\n{network.widths[0]}"
+        text = f"$u_{{{layer}}}$\n{widths[layer]}" if layer else f"$x$\n{widths[0]}"
         box = {"boxstyle": "round,pad=0.45", "facecolor": "white", "edgecolor": "black"}
         ax.text(x, 0, text, ha="center", va="center", fontsize=10, bbox=box)
-    reach = max((place[n] - place[m] for n, m in network.edges if m != BIAS), default=1)
+    reach = max((place[n] - place[m] for (n, m), edge in edges.items() if not edge.constant), default=1)
     ax.set_xlim(-0.5, len(order) - 0.5)
     ax.set_ylim(-0.6, max(0.6, 0.19 * reach + 0.4))
     ax.set_aspect("equal")

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.network.activation import Activation
+from tikhonet.network.drawing import draw_network
 from tikhonet.network.edges import Edge, edge_named
 from tikhonet.network.errors import ArgumentError
 
@@ -224,9 +225,7 @@ class Network:
 
     def draw(self, ax: Axes | None = None) -> Axes:
         """Draw the graph with matplotlib: learned edges solid, identities dashed."""
-        from tikhonet.network.drawing import draw_network
-
-        return draw_network(self, ax)
+        return draw_network([0, *self.hidden], self.widths, self.edges, ax)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Network) and self._key() == other._key()

@@ -23,9 +23,9 @@ COLOURS = {
     "reference": "#a3a8b0",
     "": "#1d2126",
 }
-"""Of the families of methods, told apart under the common kinds of colour blindness, and by lightness in grey."""
+"""The families of methods, told apart under the common kinds of colour blindness, and by lightness in grey."""
 GREYS = {"grid": "#e4e1da", "track": "#ece9e3", "reference": "#5b626c", "tick": "#5b626c", "axis": "#5b626c"}
-"""Of the kinds of shapes that have one colour whatever their family."""
+"""The kinds of shapes that have one colour whatever their family."""
 STROKES = {"line": (1.9, 1.0), "grid": (0.8, 1.0), "leader": (0.7, 0.55), "reference": (1.0, 1.0), "range": (1.4, 0.45)}
 """Width and opacity by kind; the page's style sheet has the same."""
 DASHES: dict[str, Any] = {"sparse": (0, (2.6, 1.6)), "reference": (0, (2, 3))}

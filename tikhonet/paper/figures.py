@@ -15,7 +15,7 @@ from tikhonet.paper.canvas import WIDTH, Drawing
 from tikhonet.paper.scales import Scale, short, spread
 
 PITCH, TOP, LEFT = 25.0, 26.0, 136.0
-"""Of figures with a row a method: the height of a row, the room above the first, and the room for the labels."""
+"""In figures with a row a method: the height of a row, the room above the first, and the room for the labels."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,12 @@ towards a codeword for each class, as `BCDHasher` does with codes="classes".
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,48 +28,41 @@ from tikhonet.model.scaling import Scaling
 from tikhonet.network.graph import Network
 from tikhonet.paper.baselines.admm import ADMM
 from tikhonet.paper.baselines.backprop import Backprop
-from tikhonet.paper.baselines.classifier_hash import ClassifierHash
-from tikhonet.paper.baselines.hash_base import Hash
-from tikhonet.paper.experiment import Watch
+from tikhonet.paper.baselines.classical_hashes import ClassifierHash, Hash
+from tikhonet.paper.experiment import Method, Watch
 from tikhonet.paper.network_trials import plain
+from tikhonet.paper.records import finite
 from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.objective import Problem
 
 Rows = NDArray[Any]
+Coder = Callable[[Rows], Codes]
+Trained = tuple[Coder, dict[str, Any]]
+"""A function from rows to packed codes, and the fields of the record that tell of its training."""
 CHUNK = 8192
 
 
 @dataclass(frozen=True)
-class Coder:
-    """The outcome of training. `codes` is None where it diverged."""
+class HashMethod(Method):
+    """A way of making codes, at one length."""
 
-    codes: Callable[[Rows], Codes] | None
-    seconds: float
-    passes: int = 0
-    loss: tuple[float, ...] = ()
-    status: str = "FITTED"
-    message: str = "Fitted in closed form or by a fixed number of steps."
-    checks: tuple[dict[str, Any], ...] = ()
-
-
-class Way(Protocol):
-    """A method of making codes of any length."""
-
-    def train(self, X: Rows, y: Rows, n_bits: int, seed: int, watch: Watch) -> Coder: ...
+    way: str = field(kw_only=True)
+    bits: int = field(kw_only=True)
 
     @property
-    def steps(self) -> int:
-        """Passes over the rows; `watch` hears of each."""
+    def group(self) -> str:
+        return self.way
 
-    def settings(self) -> dict[str, Any]: ...
+    @abstractmethod
+    def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained: ...
 
 
 @dataclass(frozen=True)
-class Hasher:
+class Hasher(HashMethod):
     """This library's `BCDHasher`; `parameters` are its own."""
 
-    network: Network
-    parameters: dict[str, Any]
+    network: Network = field(kw_only=True)
+    parameters: dict[str, Any] = field(kw_only=True)
 
     estimator: ClassVar[type[BCDHasher] | type[BCDClassifier]] = BCDHasher
 
@@ -80,11 +73,10 @@ class Hasher:
     def settings(self) -> dict[str, Any]:
         return {"estimator": self.estimator.__name__, "widths": shown(self.network), **plain(self.parameters)}
 
-    def train(self, X: Rows, y: Rows, n_bits: int, seed: int, watch: Watch) -> Coder:
-        heard = Heard(watch)
-        model = BCDHasher(network=self.network, n_bits=n_bits, random_state=seed, callbacks=[heard], **self.parameters)
-        seconds = fit(model, X, y)
-        return estimated(model, by_chunks(model.transform), seconds, heard)
+    def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained:
+        model = BCDHasher(network=self.network, n_bits=self.bits, random_state=seed, **self.parameters)
+        fields = fit(model, X, y, watch)
+        return by_chunks(model.transform), fields
 
 
 @dataclass(frozen=True)
@@ -94,26 +86,24 @@ class Classifier(Hasher):
     One training serves codes of every length, so the last one is kept.
     """
 
-    kept: list[tuple[int, Rows, BCDClassifier, float, Heard]] = field(default_factory=list, compare=False)
+    kept: list[tuple[int, Rows, BCDClassifier, dict[str, Any]]] = field(kw_only=True, compare=False)
 
     estimator: ClassVar[type[BCDHasher] | type[BCDClassifier]] = BCDClassifier
 
-    def train(self, X: Rows, y: Rows, n_bits: int, seed: int, watch: Watch) -> Coder:
+    def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained:
         if not self.kept or self.kept[0][0] != seed or self.kept[0][1] is not X:
-            heard = Heard(watch)
-            model = BCDClassifier(network=self.network, random_state=seed, callbacks=[heard], **self.parameters)
-            self.kept[:] = [(seed, X, model, fit(model, X, y), heard)]
-        _, _, model, seconds, heard = self.kept[0]
-        hashed = ClassifierHash(n_bits, model).assign(y, seed)
-        return estimated(model, by_chunks(hashed.codes), seconds, heard)
+            model = BCDClassifier(network=self.network, random_state=seed, **self.parameters)
+            self.kept[:] = [(seed, X, model, fit(model, X, y, watch))]
+        _, _, model, fields = self.kept[0]
+        return by_chunks(ClassifierHash(self.bits, model).assign(y, seed).codes), fields
 
 
 @dataclass(frozen=True)
-class Trained:
+class ToCodewords(HashMethod):
     """The network trained by back-propagation or by ADMM towards class codewords; bits are signs of its outputs."""
 
-    network: Network
-    solver: Backprop | ADMM
+    network: Network = field(kw_only=True)
+    solver: Backprop | ADMM = field(kw_only=True)
 
     @property
     def steps(self) -> int:
@@ -122,12 +112,12 @@ class Trained:
     def settings(self) -> dict[str, Any]:
         return {"trained by": type(self.solver).__name__, "widths": shown(self.network), **plain(self.solver)}
 
-    def train(self, X: Rows, y: Rows, n_bits: int, seed: int, watch: Watch) -> Coder:
+    def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained:
         clock = time.perf_counter()
         scaling = Scaling.fit(X.astype(np.float64), np.ones(len(X)))
         inputs = scaled(scaling, X)
         classes, numbers = np.unique(y, return_inverse=True)
-        words = codewords(len(classes), n_bits, seed)
+        words = codewords(len(classes), self.bits, seed)
         targets = torch.from_numpy(words[numbers].astype(np.float32))
         problem = Problem(self.network, lift=Fenchel())
         spent = time.perf_counter() - clock
@@ -137,74 +127,60 @@ class Trained:
         def codes(rows: Rows) -> Codes:
             return pack((self.network.features(scaled(scaling, rows), W) @ V.T).numpy())
 
-        diverged = training.status is Status.NONFINITE
-        return Coder(
-            None if diverged else by_chunks(codes),
-            spent + sum(epoch.seconds for epoch in training.epochs),
-            len(training.epochs),
-            tuple(epoch.loss for epoch in training.epochs),
-            training.status.name,
-            training.message,
-        )
+        return by_chunks(codes), {
+            "seconds": spent + sum(epoch.seconds for epoch in training.epochs),
+            "passes": len(training.epochs),
+            "loss": [finite(epoch.loss) for epoch in training.epochs],
+            "status": training.status.name,
+            "message": training.message,
+        }
 
 
 @dataclass(frozen=True)
-class Classical:
+class Classical(HashMethod):
     """A method without a network: `make(n_bits)` gives it."""
 
-    make: Callable[[int], Hash]
-
-    steps = 1
+    make: Callable[[int], Hash] = field(kw_only=True)
 
     def settings(self) -> dict[str, Any]:
         example = self.make(8)
         numbers = {name: value for name, value in vars(example).items() if isinstance(value, int | float)}
         return {"hash": type(example).__name__, **{name: v for name, v in numbers.items() if name != "n_bits"}}
 
-    def train(self, X: Rows, y: Rows, n_bits: int, seed: int, watch: Watch) -> Coder:
+    def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained:
         clock = time.perf_counter()
-        fitted = self.make(n_bits).fit(X, y, seed)
-        return Coder(fitted.codes, time.perf_counter() - clock)
+        fitted = self.make(self.bits).fit(X, y, seed)
+        message = "Fitted in closed form or by a fixed number of steps."
+        fields = {"seconds": time.perf_counter() - clock, "loss": [], "status": "FITTED", "message": message}
+        return fitted.codes, fields
 
 
-class Heard:
-    """A callback of the estimators that keeps the losses and tells how far training is."""
+def fit(model: BCDHasher | BCDClassifier, X: Rows, y: Rows, watch: Watch) -> dict[str, Any]:
+    """Fit an estimator; the fields of its record. The seconds are with all that is learned on the way (codes, head)."""
+    loss = []
 
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
-        self.loss: list[float] = []
+    def heard(epoch: Any) -> None:
+        loss.append(finite(float(epoch.loss)))
+        watch(epoch.number)
 
-    def __call__(self, epoch: Any) -> None:
-        self.loss.append(float(epoch.loss))
-        self.watch(epoch.number)
-
-
-def fit(model: BCDHasher | BCDClassifier, X: Rows, y: Rows) -> float:
-    """The seconds of training, with all that is learned on the way (codes, head)."""
     clock = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the record's status says it
-        model.fit(X, y)
+        model.set_params(callbacks=[heard]).fit(X, y)
     if model.status_ is Status.INTERRUPTED:
         raise KeyboardInterrupt
     model.set_params(callbacks=None)
-    return time.perf_counter() - clock
+    return {
+        "seconds": time.perf_counter() - clock,
+        "passes": len(loss),
+        "loss": loss,
+        "status": model.status_.name,
+        "message": model.status_.value,
+        "checks": [asdict(check) for check in model.certificate_.checks],
+    }
 
 
-def estimated(model: Any, codes: Callable[[Rows], Codes], seconds: float, heard: Heard) -> Coder:
-    diverged = model.status_ is Status.NONFINITE or not all(map(math.isfinite, heard.loss))
-    return Coder(
-        None if diverged else codes,
-        seconds,
-        len(heard.loss),
-        tuple(heard.loss),
-        model.status_.name,
-        model.status_.value,
-        tuple(asdict(check) for check in model.certificate_.checks),
-    )
-
-
-def by_chunks(codes: Callable[[Rows], Codes]) -> Callable[[Rows], Codes]:
+def by_chunks(codes: Coder) -> Coder:
     """The codes of some thousand rows at a time: the estimators compute in float64."""
     return lambda X: np.concatenate([codes(X[start : start + CHUNK]) for start in range(0, len(X), CHUNK)])
 

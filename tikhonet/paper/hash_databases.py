@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tikhonet.data.dataset import Dataset
 from tikhonet.data.gist import gist
+from tikhonet.paper.labelled_images import check_rows
 
 TRAINED, QUERIES = 5000, 1000
 
@@ -70,13 +71,7 @@ class Database:
             ("", self.X, self.y, self.images),
             ("_query", self.X_query, self.y_query, self.query_images),
         ):
-            if X.ndim != 2 or not len(X) or not np.isfinite(X).all():
-                raise ValueError(f"X{part} must hold finite numbers, one image a row, got shape {X.shape}")
-            if y.shape != (len(X),) or not np.issubdtype(y.dtype, np.integer) or y.min() < 0:
-                raise ValueError(
-                    f"y{part} must hold an integer label from 0 for each of the {len(X)} images, "
-                    f"got {y.dtype} of shape {y.shape}"
-                )
+            check_rows(part, X, y)
             if len(images) != len(X) or images.dtype != np.uint8:
                 raise ValueError(
                     f"the pictures of X{part} must be bytes, one for each of its {len(X)} rows, "

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tikhonet.data.dataset import Dataset
+from tikhonet.descent.result import Status
 from tikhonet.hashing.codes import Codes
 from tikhonet.hashing.index import HammingIndex
 from tikhonet.hashing.quality import code_report
@@ -22,18 +23,17 @@ from tikhonet.hashing.retrieval import evaluate
 from tikhonet.network.graph import Network
 from tikhonet.paper.baselines.admm import ADMM
 from tikhonet.paper.baselines.backprop import Backprop
+from tikhonet.paper.baselines.classical_hashes import ITQ, PrincipalComponents, RandomProjections
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash
-from tikhonet.paper.baselines.linear_hashes import ITQ, PrincipalComponents, RandomProjections
 from tikhonet.paper.comparison import Claim
-from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Method, Score, Size, Watch
+from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Score, Size, Watch
 from tikhonet.paper.figures import Figure
-from tikhonet.paper.hash_coders import Classical, Classifier, Hasher, Trained, Way
+from tikhonet.paper.hash_coders import Classical, Classifier, Hasher, HashMethod, ToCodewords
 from tikhonet.paper.hash_databases import SETTINGS, Database, read_database
-from tikhonet.paper.hashing_figures import hashing_figures
-from tikhonet.paper.hashing_findings import hashing_claims
+from tikhonet.paper.hashing_findings import hashing_claims, hashing_figures
 from tikhonet.paper.hashing_results import SHOWN_BITS, AtLength, Coding, Hashing, HashRecord
 from tikhonet.paper.pictures import Picture, photograph
-from tikhonet.paper.records import Pictures, finite
+from tikhonet.paper.records import Pictures
 
 FEW = 10_000
 FEWER = 5
@@ -99,26 +99,6 @@ FULL = HashSize(
 held out from 10,000 images of MNIST (`benchmarks/deep.py --tune`); all start looks-linear."""
 
 
-@dataclass(frozen=True)
-class HashMethod(Method):
-    """One way of making codes, at one length."""
-
-    bits: int = field(kw_only=True)
-    way: str = field(kw_only=True)
-    trainer: Way = field(kw_only=True)
-
-    @property
-    def group(self) -> str:
-        return self.way
-
-    @property
-    def steps(self) -> int:
-        return self.trainer.steps
-
-    def settings(self) -> dict[str, Any]:
-        return self.trainer.settings()
-
-
 class HashingExperiment(Experiment):
     """Ten ways of making codes: retrieval with their bounds by ties, and training time."""
 
@@ -138,50 +118,40 @@ class HashingExperiment(Experiment):
         size = size.for_rows(len(data.X_train))
         network = Network.chain([data.X.shape[1], *data.hidden], bias=True)
         limit, passes = ({"max_iter": epochs}, {"epochs": epochs}) if epochs else ({}, {})
-        classifier = Classifier(network, size.classifier | limit)
+        classifier = {"network": network, "parameters": size.classifier | limit, "kept": []}
         hasher = {"codes": "learned", **size.hasher, **limit}
         fewer = hasher | {"max_iter": max(1, hasher["max_iter"] // FEWER)}
-        backprop: dict[str, Any] = {"initial": "auto", **size.adam, **passes}
-        found: list[tuple[str, str, str, Way]] = [
-            ("bcd", "BCD, learned codes", "stochastic", Hasher(network, hasher)),
-            ("fewer", "BCD, fewer passes", "stochastic", Hasher(network, fewer)),
-            ("words", "BCD, class codewords", "stochastic", Hasher(network, hasher | {"codes": "classes"})),
-            ("admm", "ADMM", "printed", Trained(network, ADMM(**size.admm | passes))),
-            ("adam", "Adam", "sgd", Trained(network, Backprop("Adam", **backprop))),
-            ("classifier", "Classifier as hash", "proximal", classifier),
-            ("sdh", "SDH", "proximal", Classical(DiscreteHash)),
-            ("itq", "ITQ", "reference", Classical(ITQ)),
-            ("pca", "Principal components", "reference", Classical(PrincipalComponents)),
-            ("random", "Random projections", "reference", Classical(RandomProjections)),
+        words = hasher | {"codes": "classes"}
+        admm, adam = ADMM(**size.admm | passes), Backprop("Adam", **{"initial": "auto", **size.adam, **passes})
+        ways: list[tuple[str, str, str, type[HashMethod], dict[str, Any]]] = [
+            ("bcd", "BCD, learned codes", "stochastic", Hasher, {"network": network, "parameters": hasher}),
+            ("fewer", "BCD, fewer passes", "stochastic", Hasher, {"network": network, "parameters": fewer}),
+            ("words", "BCD, class codewords", "stochastic", Hasher, {"network": network, "parameters": words}),
+            ("admm", "ADMM", "printed", ToCodewords, {"network": network, "solver": admm}),
+            ("adam", "Adam", "sgd", ToCodewords, {"network": network, "solver": adam}),
+            ("classifier", "Classifier as hash", "proximal", Classifier, classifier),
+            ("sdh", "SDH", "proximal", Classical, {"make": DiscreteHash}),
+            ("itq", "ITQ", "reference", Classical, {"make": ITQ}),
+            ("pca", "Principal components", "reference", Classical, {"make": PrincipalComponents}),
+            ("random", "Random projections", "reference", Classical, {"make": RandomProjections}),
         ]
         return [
-            HashMethod(f"{way}-{bits}", title, family, bits=bits, way=way, trainer=trainer)
+            kind(f"{way}-{bits}", title, family, way=way, bits=bits, **options)
             for bits in size.bits
-            for way, title, family, trainer in found
+            for way, title, family, kind, options in ways
         ]
 
     def trial(self, method: HashMethod, data: Database, seed: int, watch: Watch) -> dict[str, Any]:
         """Codes are learned, the database is searched for the queries, and both are measured."""
-        coder = method.trainer.train(data.X_train, data.y_train, method.bits, seed, watch)
-        retrieval, quality, drawn = {}, {}, {}
-        if coder.codes:
-            base, queries = coder.codes(data.X), coder.codes(data.X_query)
-            retrieval = evaluate(queries, data.y_query, base, data.y, n_bits=method.bits).to_dict()
-            quality = code_report(base, method.bits).to_dict()
-            drawn = neighbours(base, queries, method.bits, data) if method.way in SHOWN else {}
-        return {
-            "way": method.way,
-            "bits": method.bits,
-            "samples": len(data.X_train),
-            "passes": coder.passes,
-            "loss": [finite(value) for value in coder.loss],
-            "seconds": coder.seconds,
-            "retrieval": retrieval,
-            "codes": quality,
-            "status": coder.status,
-            "message": coder.message,
-            "checks": list(coder.checks),
-            "pictures": drawn,
+        codes, fields = method.train(data.X_train, data.y_train, seed, watch)
+        fields = fields | {"way": method.way, "bits": method.bits, "samples": len(data.X_train)}
+        if fields["status"] == Status.NONFINITE.name or None in fields["loss"]:
+            return fields | {"retrieval": {}, "codes": {}}
+        base, queries = codes(data.X), codes(data.X_query)
+        return fields | {
+            "retrieval": evaluate(queries, data.y_query, base, data.y, n_bits=method.bits).to_dict(),
+            "codes": code_report(base, method.bits).to_dict(),
+            "pictures": neighbours(base, queries, method.bits, data) if method.way in SHOWN else {},
         }
 
     def order(self, row: Coding) -> int:
@@ -211,15 +181,15 @@ class HashingExperiment(Experiment):
         four, two = "{:.4f}".format, "{:.2f}".format
         return [
             Column("bits", lambda row: row.bits, str),
-            Column("mAP", measured_map, self.score.form, under="by ties", small=ties, unknown=DIVERGED),
+            Column("mAP", lambda row: row.score, self.score.form, under="by ties", small=ties, unknown=DIVERGED),
             Column("precision", measure("precision_within"), four, under="empty", small=empty_balls),
             Column("recall", measure("recall_within"), four, wide=True),
             Column("seconds", lambda row: row.seconds),
             Column("distinct codes", measure("distinct"), "{:,.0f}".format, wide=True),
             Column("bit balance", measure("balance"), two, wide=True),
             Column("bit correlation", measure("correlation"), two, wide=True),
-            Column("lowest by ties", lambda row: row.bound("lower"), hidden=True),
-            Column("highest by ties", lambda row: row.bound("upper"), hidden=True),
+            Column("lowest by ties", lambda row: row.tied and row.tied.lower, hidden=True),
+            Column("highest by ties", lambda row: row.tied and row.tied.upper, hidden=True),
             Column("empty balls", measure("empty_balls"), hidden=True),
             Column("trials", lambda row: row.trials, hidden=True),
         ]
@@ -233,10 +203,6 @@ class HashingExperiment(Experiment):
             retrieved += [(way, query_pictures(record)) for record in records[:1]]
         trials = sorted({row.trials for row in self.result_rows(results)})
         return {"shown": results.shown, "retrieved": retrieved, "trials": trials}
-
-
-def measured_map(row: AtLength) -> float | None:
-    return row.bound("expected")
 
 
 def ties(row: AtLength) -> str:

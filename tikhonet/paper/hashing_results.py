@@ -31,7 +31,7 @@ class HashRecord(Record):
     way: str
     bits: int
     loss: list[float | None]
-    """Of every pass over the training images, where the method has one."""
+    """The loss of every pass over the training images, where the method has one."""
     retrieval: dict[str, Any]
     """`Retrieval.to_dict()`; empty where training diverged."""
     codes: dict[str, Any]
@@ -66,7 +66,7 @@ class Coding(Row):
 
     @property
     def lengths(self) -> list[int]:
-        """Those at which no trial diverged."""
+        """The lengths at which no trial diverged."""
         diverged = {record.bits for record in self.records if not record.retrieval}
         return sorted({record.bits for record in self.records} - diverged)
 
@@ -114,8 +114,9 @@ class AtLength:
     def tied(self) -> Tied | None:
         return self.way.precision(self.bits) if self.bits in self.way.lengths else None
 
-    def bound(self, name: str) -> float | None:
-        return getattr(self.tied, name) if self.tied else None
+    @property
+    def score(self) -> float | None:
+        return self.tied.expected if self.tied else None
 
     def measure(self, name: str) -> float | None:
         return self.way.measure(self.bits, name) if self.tied else None

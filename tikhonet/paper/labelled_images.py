@@ -36,22 +36,13 @@ class Images:
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
-            X, y = getattr(self, f"X_{part}"), getattr(self, f"y_{part}")
-            if X.ndim != 2 or X.shape[1] != math.prod(self.shape) or not len(X):
+            X = getattr(self, f"X_{part}")
+            if X.ndim != 2 or X.shape[1] != math.prod(self.shape):
                 raise ValueError(
                     f"X_{part} must hold one image of {math.prod(self.shape)} pixels (shape {self.shape}) a row, "
                     f"got an array of shape {X.shape}; use X.reshape(len(X), -1)"
                 )
-            if not np.issubdtype(X.dtype, np.floating) or not np.isfinite(X).all():
-                raise ValueError(
-                    f"X_{part} must hold finite floating-point numbers, got {X.dtype}"
-                    + ("; divide bytes by 255" if X.dtype == np.uint8 else "")
-                )
-            if y.shape != (len(X),) or not np.issubdtype(y.dtype, np.integer) or y.min() < 0:
-                raise ValueError(
-                    f"y_{part} must hold one integer label from 0 for each of the {len(X)} images, "
-                    f"got {y.dtype} of shape {y.shape}"
-                )
+            check_rows(f"_{part}", X, getattr(self, f"y_{part}"))
         if self.labels and len(self.labels) < self.classes:
             raise ValueError(f"labels must name all {self.classes} classes, got {len(self.labels)}; leave it empty")
         if self.y_test.max() >= self.classes:
@@ -76,6 +67,21 @@ class Images:
             "labels": list(self.labels) or [str(number) for number in range(self.classes)],
             "sha256": digest.hexdigest(),
         }
+
+
+def check_rows(part: str, X: NDArray[Any], y: NDArray[Any]) -> None:
+    """Raise unless X holds finite rows of floating-point numbers and y a label of each."""
+    if X.ndim != 2 or not len(X) or not np.issubdtype(X.dtype, np.floating) or not np.isfinite(X).all():
+        remedy = "; divide bytes by 255" if X.dtype == np.uint8 else ""
+        raise ValueError(
+            f"X{part} must hold one image a row in finite floating-point numbers, "
+            f"got shape {X.shape} of {X.dtype}{remedy}"
+        )
+    if y.shape != (len(X),) or not np.issubdtype(y.dtype, np.integer) or y.min() < 0:
+        raise ValueError(
+            f"y{part} must hold one integer label from 0 for each of the {len(X)} images, "
+            f"got {y.dtype} of shape {y.shape}"
+        )
 
 
 def read_images(name: str, load: Callable[[str, str], Dataset] = load) -> Images:

@@ -24,14 +24,14 @@ from tikhonet.paper.labelled_images import Images
 from tikhonet.paper.mnist_figures import mnist_figures
 from tikhonet.paper.mnist_findings import COLUMNS, certificate_rows, mnist_claims
 from tikhonet.paper.network_results import NetworkExperiment, NetworkRow, Networks
-from tikhonet.paper.network_trials import NetworkMethod, Pixels, Untrained
+from tikhonet.paper.network_trials import FullBatch, MiniBatch, NetworkMethod, Pixels, Untrained
 from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.sets import ConvexSet, Everything, RowL1Ball
 from tikhonet.trainer.run import Stochastic
 
 DROPOUT: dict[str, Any] = {"drop_inputs": 0.2, "drop_features": 0.2}
-"""The same for all that train on mini-batches."""
+"""Dropout is the same for all that train on mini-batches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,25 +112,25 @@ class Mnist(NetworkExperiment):
         network = Network.paper(data.X_train.shape[1])
         iterations = {name: epochs or count for name, count in size.iterations.items()}
         stochastic = Stochastic(**DROPOUT | size.stochastic | ({"epochs": epochs} if epochs else {}))
-        found = []
+        found: list[NetworkMethod] = []
         forms: list[tuple[str, str, ConvexSet]] = [("", "", Everything()), ("-s", ", l1 ball", RowL1Ball(1.0))]
         for suffix, words, ball in forms:
             eq4, tight = Problem(network, gamma=0.1, W_set=ball), Problem(network, lift=Fenchel(), W_set=ball)
             printed = full_batch(size, Power(2), iterations[f"alg1{suffix}"])
             proximal = full_batch(size, Proximal(0.1), iterations[f"proximal{suffix}"], extrapolate=True)
-            for name, title, family, problem, solver, rows in (
-                ("alg1", "Alg. 1 as printed", "printed", eq4, printed, size.rows),
-                ("proximal", "Proximal BCD", "proximal", eq4, proximal, size.rows),
-                ("stochastic", "Stochastic BCD", "stochastic", tight, stochastic, None),
-            ):
-                naming = f"{name}{suffix}", f"{title}{words}", family
-                found.append(NetworkMethod(*naming, problem=problem, solver=solver, rows=rows, sparse=bool(suffix)))
+            full: dict[str, Any] = {"problem": eq4, "rows": size.rows, "sparse": bool(suffix)}
+            mini: dict[str, Any] = {"problem": tight, "sparse": bool(suffix)}
+            found += [
+                FullBatch(f"alg1{suffix}", f"Alg. 1 as printed{words}", "printed", solver=printed, **full),
+                FullBatch(f"proximal{suffix}", f"Proximal BCD{words}", "proximal", solver=proximal, **full),
+                MiniBatch(f"stochastic{suffix}", f"Stochastic BCD{words}", "stochastic", solver=stochastic, **mini),
+            ]
         tight = Problem(network, lift=Fenchel())
         for name, (rate, batch_size) in size.rates.items():
             backprop = Backprop(name, rate, epochs or size.epochs, batch_size, "cosine", **DROPOUT)
-            found.append(NetworkMethod(name.lower(), name, "sgd", problem=tight, solver=backprop))
-        found.append(NetworkMethod("untrained", "Untrained network", problem=tight, solver=Untrained()))
-        found.append(NetworkMethod("pixels", "Raw pixels", problem=tight, solver=Pixels()))
+            found.append(MiniBatch(name.lower(), name, "sgd", problem=tight, solver=backprop))
+        found.append(Untrained("untrained", "Untrained network", problem=tight))
+        found.append(Pixels("pixels", "Raw pixels", problem=tight))
         return [replace(method, certified=size.rows) for method in found]
 
     def findings(self, results: Networks) -> list[Claim]:

@@ -10,7 +10,7 @@ from tikhonet.paper.scales import short
 
 
 def mnist_figures(results: Networks) -> list[Figure]:
-    """Those of the five figures that there are records for."""
+    """The figures of the five that there are records for."""
     found = [*objectives(results), errors(results)]
     if rows := results.family("printed", "proximal", "stochastic", "sgd"):
         found.append(seconds(results, rows))

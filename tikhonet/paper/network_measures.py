@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tikhonet.descent.result import Status
 from tikhonet.model.svm import choose_svm
 from tikhonet.network.graph import Network, Weights
 from tikhonet.paper.labelled_images import Images
@@ -42,30 +41,20 @@ class Tensors:
         return cls(X, y, X_test, y_test, data.classes)
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Test errors in percent, by the SVM and by V, and the SVM's scores of the test images."""
+def refit(network: Network, outcome: Outcome, data: Tensors, seed: int) -> tuple[dict[str, Any], Tensor | None]:
+    """A linear SVM on the features; its C is chosen on a tenth of the training rows, the same way for all.
 
-    error: float | None
-    error_V: float | None
-    C: float | None
-    test: Tensor | None
-
-
-def refit(network: Network, outcome: Outcome, data: Tensors, seed: int) -> Scores:
-    """A linear SVM on the features; its C is chosen on a tenth of the training rows, the same way for all."""
-    if outcome.status == Status.NONFINITE.name:  # its weights are those before it diverged
-        return Scores(None, None, None, None)
-    parts = data.X, data.X_test
+    The test errors in percent by the SVM and by V, and the SVM's scores of the test images; none where it diverged.
+    """
+    features, features_test = data.X, data.X_test
     if outcome.W is not None:
-        parts = network.features(data.X, outcome.W), network.features(data.X_test, outcome.W)
-    features, features_test = parts
-    if not bool(features.isfinite().all() & features_test.isfinite().all()):
-        return Scores(None, None, None, None)
+        features, features_test = (network.features(part, outcome.W) for part in (features, features_test))
+    if outcome.diverged or not bool(features.isfinite().all() & features_test.isfinite().all()):
+        return {"error": None, "error_V": None, "C": None}, None
     svm = choose_svm(features, data.y, classes=data.classes, seed=seed)
     scores = svm.scores(features_test)
     by_V = None if outcome.V is None else percent_wrong(features_test @ outcome.V.T, data.y_test)
-    return Scores(percent_wrong(scores, data.y_test), by_V, svm.C, scores)
+    return {"error": percent_wrong(scores, data.y_test), "error_V": by_V, "C": svm.C}, scores
 
 
 def percent_wrong(scores: Tensor, labels: Tensor) -> float:
@@ -80,13 +69,13 @@ def nonzero(outcome: Outcome) -> dict[str, float]:
     return {name: 100 * float((M != 0).double().mean()) for name, M in matrices.items()}
 
 
-def picture_arrays(outcome: Outcome, scores: Scores, data: Images) -> Pictures:
+def picture_arrays(outcome: Outcome, scores: Tensor | None, data: Images) -> Pictures:
     """Small arrays from which the report draws."""
     found: Pictures = {}
     if outcome.W is not None:
         found |= weight_pictures(outcome.W)
-    if scores.test is not None:
-        found |= mistake_pictures(scores.test, data)
+    if scores is not None:
+        found |= mistake_pictures(scores, data)
     return found
 
 

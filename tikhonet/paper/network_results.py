@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
@@ -13,8 +13,8 @@ from tikhonet.paper.comparison import Comparison, Row
 from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Score, Watch
 from tikhonet.paper.labelled_images import Images
 from tikhonet.paper.network_measures import Tensors, nonzero, picture_arrays, refit
-from tikhonet.paper.network_trials import NetworkMethod, train
-from tikhonet.paper.records import Record, finite
+from tikhonet.paper.network_trials import NetworkMethod
+from tikhonet.paper.records import Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,29 +126,18 @@ class NetworkExperiment(Experiment):
     def trial(self, method: NetworkMethod, data: Images, seed: int, watch: Watch) -> dict[str, Any]:
         tensors = Tensors.of(data)
         targets = method.problem.loss.encode(tensors.y, tensors.classes)
-        outcome = train(method, tensors.X, targets, seed, watch)
-        scores = refit(method.problem.network, outcome, tensors, seed)
-        return {
+        outcome = method.train(tensors.X, targets, seed, watch)
+        errors, scores = refit(method.problem.network, outcome, tensors, seed)
+        return outcome.fields | {
+            **errors,
             "sparse": method.sparse,
             "samples": len(tensors.X[: method.rows]),
-            "passes": max(0, len(outcome.objective) - 1 + outcome.first_pass),
-            "objective": [finite(value) for value in outcome.objective],
-            "first_pass": outcome.first_pass,
-            "seconds": outcome.seconds,
-            "error": scores.error,
-            "error_V": scores.error_V,
-            "C": scores.C,
             "nonzero": nonzero(outcome),
-            "status": outcome.status,
-            "message": outcome.message,
-            "residual": finite(outcome.residual),
-            "start_residual": finite(outcome.start_residual),
-            "checks": [asdict(check) for check in outcome.checks],
             "pictures": self.pictures(picture_arrays(outcome, scores, data)),
         }
 
     def pictures(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Those arrays that the page may show."""
+        """The arrays that the page may show."""
         return found
 
     def columns(self, results: Networks) -> list[Column]:

@@ -53,9 +53,9 @@ class Record:
     passes: int = 0
     """Iterations or epochs done: each is one pass over those images."""
     seconds: float
-    """Of training alone."""
+    """Seconds of training alone."""
     wall: float
-    """Of the whole trial: training and all that is measured afterwards."""
+    """Seconds of the whole trial: training and all that is measured afterwards."""
     status: str = "FINISHED"
     message: str = ""
     checks: list[dict[str, Any]] = field(default_factory=list)

@@ -20,7 +20,7 @@ from tikhonet.paper.experiment import DIVERGED, Column, Size, Table
 from tikhonet.paper.figures import Figure
 from tikhonet.paper.labelled_images import Images
 from tikhonet.paper.network_results import NetworkExperiment, NetworkRow, Networks, error_range
-from tikhonet.paper.network_trials import NetworkMethod
+from tikhonet.paper.network_trials import MiniBatch, NetworkMethod
 from tikhonet.paper.sparse_findings import frontier, sparse_claims
 from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.objective import Problem
@@ -29,8 +29,8 @@ from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.sparsity.budget import Budget
 
 RADIUS, RADII = 2.0, {"fashion-mnist": 4.0}
-"""Of the l1 ball around every row that a budget is spent in, and by data set where it is another; chosen on held-out
-training images (docs/sparse.md)."""
+"""The radius of the l1 ball around every row that a budget is spent in, and by data set where it is another; chosen on
+held-out training images (docs/sparse.md)."""
 GRADUAL: dict[str, Any] = {"begin": 0.1, "end": 0.7}
 
 
@@ -90,26 +90,26 @@ class Sparse(NetworkExperiment):
         tight = Problem(Network.paper(data.X_train.shape[1]), lift=Fenchel())
         wide = replace(tight, W_set=RowL1Ball(RADII.get(data.name, RADIUS)))
         dense, adam = Stochastic(**size.dense | passes), Backprop("Adam", **size.adam | passes)
-        found = [
-            NetworkMethod("dense", "Stochastic BCD", "stochastic", problem=tight, solver=dense),
-            NetworkMethod("adam", "Adam", "sgd", problem=tight, solver=adam),
+        found: list[NetworkMethod] = [
+            MiniBatch("dense", "Stochastic BCD", "stochastic", problem=tight, solver=dense),
+            MiniBatch("adam", "Adam", "sgd", problem=tight, solver=adam),
         ]
         for alone in size.radii:
             naming = f"ball-{alone:g}", f"l1 ball alone, radius {alone:g}", "proximal"
             problem, solver = replace(tight, W_set=RowL1Ball(alone)), Stochastic(**size.ball | passes)
-            found.append(NetworkMethod(*naming, problem=problem, solver=solver, sparse=True))
+            found.append(MiniBatch(*naming, problem=problem, solver=solver, sparse=True))
         for percent in size.shares:
             share, words = percent / 100, f"{percent:g}%"
             budget = Stochastic(**size.sparse | passes, budget=Budget(share))
             naming = f"budget-{percent:g}", f"Budget, {words}", "stochastic"
-            found.append(NetworkMethod(*naming, problem=wide, solver=budget, sparse=True))
+            found.append(MiniBatch(*naming, problem=wide, solver=budget, sparse=True))
             for name, title, family, pruning in (
                 ("gradual", "Adam, pruned gradually", "sgd", Pruning(share, **GRADUAL)),
                 ("one-shot", "Adam, pruned at once", "reference", Pruning(share)),
             ):
                 pruned = Backprop("Adam", **size.pruned | passes, pruning=pruning)
                 naming = f"{name}-{percent:g}", f"{title}, {words}", family
-                found.append(NetworkMethod(*naming, problem=tight, solver=pruned, sparse=True))
+                found.append(MiniBatch(*naming, problem=tight, solver=pruned, sparse=True))
         return [replace(method, certified=size.certified) for method in found]
 
     def pictures(self, found: dict[str, Any]) -> dict[str, Any]:

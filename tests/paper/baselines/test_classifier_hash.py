@@ -5,7 +5,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from tikhonet.data import load
 from tikhonet.hashing import evaluate, hamming
-from tikhonet.paper.baselines.classifier_hash import ClassifierHash
+from tikhonet.paper.baselines.classical_hashes import ClassifierHash
 
 
 @pytest.fixture(scope="module")

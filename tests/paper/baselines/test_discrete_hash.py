@@ -6,8 +6,8 @@ import torch
 
 from tikhonet.data import load
 from tikhonet.hashing import evaluate
+from tikhonet.paper.baselines.classical_hashes import ITQ
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash, cholesky, improve_bits
-from tikhonet.paper.baselines.linear_hashes import ITQ
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from sklearn.decomposition import PCA
 
 from tikhonet.data import load
 from tikhonet.hashing import evaluate, unpack
+from tikhonet.paper.baselines.classical_hashes import ITQ, PrincipalComponents, RandomProjections
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash
-from tikhonet.paper.baselines.linear_hashes import ITQ, PrincipalComponents, RandomProjections
 
 METHODS = [RandomProjections, PrincipalComponents, ITQ]
 

@@ -15,20 +15,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from tikhonet.descent.result import Status
 from tikhonet.network.activation import Activation
 from tikhonet.network.graph import Layers, Network, Weights
 from tikhonet.network.initial import Initial, check_initial, initial_weights
-from tikhonet.paper.baselines.backprop import is_finite
+from tikhonet.paper.baselines.backprop import Pass, Watch, watched
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples, rows_of
-from tikhonet.trainer.training import Epoch, Training
+from tikhonet.trainer.training import Training
 
 CHUNK_ROWS = 1024
 
@@ -53,7 +52,7 @@ class Split:
         return cls(A, Z, P, Q)
 
     def parts(self) -> Iterator[tuple[slice, Split]]:
-        """The same variables for some of the samples at a time, few enough to stay in the processor's caches."""
+        """The variables of some of the samples at a time, few enough to stay in the processor's caches."""
         samples = len(self.A[0])
         for start in range(0, samples, CHUNK_ROWS):
             rows = slice(start, min(start + CHUNK_ROWS, samples))
@@ -83,7 +82,7 @@ class ADMM:
     beta: float = 1.0
     alpha: float = 1.0
     ridge: float = 1e-3
-    """Of V and of each W, relative to the mean eigenvalue of what it is added to."""
+    """The ridge of V and of each W, relative to the mean eigenvalue of what it is added to."""
     warm_up: int = 10
     initial: Initial = "auto"
     initial_scale: float = 1.0
@@ -104,7 +103,7 @@ class ADMM:
         *,
         start: Weights | None = None,
         seed: int = 0,
-        watch: Callable[[Epoch, Blocks], None] | None = None,
+        watch: Watch | None = None,
     ) -> Training:
         """`watch` is called after every iteration with its record and the current V and W.
 
@@ -124,15 +123,20 @@ class ADMM:
         V = least_squares(split.A[network.depth], targets, self.ridge)
         # Inputs beyond the range of their type have no least squares, and zero is the V before any fit.
         blocks = Blocks({}, V if bool(V.isfinite().all()) else torch.zeros_like(V), dict(W))
-        epochs: list[Epoch] = []
-        status, detail = Status.FINISHED, ""
+        return watched(problem, blocks, self.passes(problem, split, X, targets, W, V), watch, "iteration {}", split)
+
+    def passes(
+        self, problem: Problem, split: Split, X: Tensor, targets: Tensor, W: Weights, V: Tensor
+    ) -> Iterator[Pass | None]:
+        """The iterations, each with the loss of the network proper; None where a system has no solution."""
+        network = problem.network
         for number in range(1, self.epochs + 1):
             clock = time.perf_counter()
             try:
                 W, V = self.iterate(problem, split, targets, W, V)
             except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # the blocks have grown beyond their type, or hold NaN
-                status, detail = Status.NONFINITE, f"iteration {number}"
-                break
+                yield None
+                return
             seconds = time.perf_counter() - clock
             split.close(network, W, multiply=number > self.warm_up)
             if number > self.warm_up:  # before, only the gap was taken
@@ -140,17 +144,8 @@ class ADMM:
             features = network.features(X, W)
             shown = least_squares(features, targets, self.ridge)
             value = float(problem.loss.rows(targets, features @ shown.T).mean())
-            epochs.append(Epoch(number, value, value, math.nan, seconds, 1.0, 0))
-            found = Blocks({}, shown, dict(W))
-            if math.isfinite(value + split.gaps[-1]) and is_finite(found):
-                blocks = found
-            else:
-                status, detail = Status.NONFINITE, f"iteration {number}"
-            if watch:
-                watch(epochs[-1], blocks)
-            if status is Status.NONFINITE:
-                break
-        return Training(problem, blocks, status, epochs, split, detail)
+            # A gap that is not finite ends the run as a loss does.
+            yield value if math.isfinite(split.gaps[-1]) else math.nan, seconds, Blocks({}, shown, dict(W))
 
     def iterate(self, problem: Problem, split: Split, targets: Tensor, W: Weights, V: Tensor) -> tuple[Weights, Tensor]:
         """a and z backwards, then all weights."""
@@ -163,7 +158,7 @@ class ADMM:
         return W, V
 
     def inverse(self, network: Network, W: Weights, V: Tensor, n: int) -> Tensor:
-        """Of the second derivative of L in a_n, which is the same for all samples."""
+        """The inverse of the second derivative of L in a_n, which is the same for all samples."""
         unit = torch.eye(network.widths[n], dtype=V.dtype, device=V.device)
         H = self.alpha * unit
         if n == network.depth:

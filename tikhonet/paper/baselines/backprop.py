@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,6 +25,9 @@ from tikhonet.problem.samples import Samples
 from tikhonet.trainer.batches import ArrayBatches
 from tikhonet.trainer.training import Epoch, Training
 
+Watch = Callable[[Epoch, Blocks], None]
+Pass = tuple[float, float, Blocks]
+"""The mean loss of a pass over the data, its seconds, and the blocks after it."""
 Make = Callable[[Iterable[Tensor], float], torch.optim.Optimizer]
 
 
@@ -84,7 +87,7 @@ class Backprop:
         *,
         start: Weights | None = None,
         seed: int = 0,
-        watch: Callable[[Epoch, Blocks], None] | None = None,
+        watch: Watch | None = None,
     ) -> Training:
         """`watch` is called after every epoch with its record and copies of V and W.
 
@@ -99,6 +102,16 @@ class Backprop:
         W = {edge: matrix.clone().requires_grad_() for edge, matrix in W.items()}
         last = network.widths[-1]
         V = torch.randn(targets.shape[1], last, generator=generator, dtype=torch.float64).to(X) / last**0.5
+        first = snapshot(V, W)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator)))
+            words = f"epoch {{}}; a rate below {self.rate:g} may help"
+            return watched(problem, first, self.passes(problem, X, targets, V, W, generator), watch, words)
+
+    def passes(
+        self, problem: Problem, X: Tensor, targets: Tensor, V: Tensor, W: Weights, generator: torch.Generator
+    ) -> Iterator[Pass]:
+        """The epochs, which change V and W in place."""
         batches = ArrayBatches(X, targets, size=self.batch_size, dtype=X.dtype, device=X.device)
         steps = self.epochs * len(batches)
         pruned = PrunedWeights(self.pruning, W, steps) if self.pruning else None
@@ -106,36 +119,21 @@ class Backprop:
             [V.requires_grad_(), *(pruned.parameters if pruned else W.values())], self.rate
         )
         decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.annealed(step / steps))
-        epochs: list[Epoch] = []
-        blocks, status, detail = snapshot(V, W), Status.FINISHED, ""
-        torch_seed = int(torch.randint(2**31, (1,), generator=generator))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(torch_seed)
-            for number in range(1, self.epochs + 1):
-                clock, total = time.perf_counter(), X.new_zeros(())
-                for batch in batches.epoch(generator):
-                    if pruned:
-                        W = pruned.weights()
-                    loss = problem.loss.rows(batch.targets, self.scores(problem, batch.X, V, W)).mean()
-                    optimizer.zero_grad(set_to_none=True)
-                    loss.backward()
-                    optimizer.step()
-                    decay.step()
-                    if pruned:
-                        pruned.advance()
-                    total += loss.detach() * len(batch.X)
-                mean = float(total) / len(X)
-                epochs.append(Epoch(number, mean, mean, math.nan, time.perf_counter() - clock, 1.0, 0))
-                found = snapshot(V, pruned.weights() if pruned else W)
-                if math.isfinite(mean) and is_finite(found):
-                    blocks = found
-                else:
-                    status, detail = Status.NONFINITE, f"epoch {number}; a rate below {self.rate:g} may help"
-                if watch:
-                    watch(epochs[-1], blocks)
-                if status is Status.NONFINITE:
-                    break
-        return Training(problem, blocks, status, epochs, None, detail)
+        for _ in range(self.epochs):
+            clock, total = time.perf_counter(), X.new_zeros(())
+            for batch in batches.epoch(generator):
+                if pruned:
+                    W = pruned.weights()
+                loss = problem.loss.rows(batch.targets, self.scores(problem, batch.X, V, W)).mean()
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                optimizer.step()
+                decay.step()
+                if pruned:
+                    pruned.advance()
+                total += loss.detach() * len(batch.X)
+            mean, seconds = float(total) / len(X), time.perf_counter() - clock
+            yield mean, seconds, snapshot(V, pruned.weights() if pruned else W)
 
     def annealed(self, done: float) -> float:
         """The share of the rate when this share of the run is done."""
@@ -167,5 +165,25 @@ def snapshot(V: Tensor, W: Weights) -> Blocks:
     return Blocks({}, V.detach().clone(), {edge: matrix.detach().clone() for edge, matrix in W.items()})
 
 
-def is_finite(blocks: Blocks) -> bool:
-    return all(bool(matrix.isfinite().all()) for matrix in (blocks.V, *blocks.W.values()))
+def watched(
+    problem: Problem, start: Blocks, passes: Iterable[Pass | None], watch: Watch | None, words: str, state: Any = None
+) -> Training:
+    """The training that these passes make, until one of them is not finite or, as None, could not be done.
+
+    `words` say where it ended then; the blocks are those of the last pass that was finite, or the start.
+    """
+    epochs: list[Epoch] = []
+    blocks, status, detail = start, Status.FINISHED, ""
+    for number, done in enumerate(passes, 1):
+        finite = False
+        if done:
+            loss, seconds, found = done
+            epochs.append(Epoch(number, loss, loss, math.nan, seconds, 1.0, 0))
+            finite = math.isfinite(loss) and all(bool(M.isfinite().all()) for M in (found.V, *found.W.values()))
+            blocks = found if finite else blocks
+            if watch:
+                watch(epochs[-1], blocks)
+        if not finite:
+            status, detail = Status.NONFINITE, words.format(number)
+            break
+    return Training(problem, blocks, status, epochs, state, detail)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tikhonet.paper.baselines.hash_base import CHUNK, Hash, as_indicator
+from tikhonet.paper.baselines.classical_hashes import CHUNK, Hash, as_indicator
 
 SWEEPS = 10
 """Passes over the bits in one B-step at most; it ends before where no bit changes."""

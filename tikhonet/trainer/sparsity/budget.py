@@ -11,7 +11,7 @@ weight that was set to zero can come back. On a small support, and on one that s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
@@ -112,20 +112,19 @@ class Pruner:
     def restrict(
         self, layers: Mapping[int, LayerState], support: Support, density: float, t: int, renewed: bool
     ) -> dict[int, LayerState]:
-        """The layers after step t, their steps within the support where it is small or stays."""
+        """The layers after step t, their steps within the support where it is small or stays.
+
+        On a small support they are solved anew every other time, since the Gram matrices have moved on.
+        """
         small = density <= SMALL
-        if renewed and (small or t >= self.budget.frozen * self.total):
-            within: Callable[[LayerState, Tensor], SupportSolver | Mask]
-            within = support_solver if small else lambda layer, mask: Mask(mask)
-            masks = stacked(self.network, support)
-            return {
-                n: replace(layer, momentum=layer.momentum.mul_(masks[n]), within=within(layer, masks[n]))
-                for n, layer in layers.items()
-            }
-        if small and t % (2 * EVERY) == 0:  # the Gram matrices have moved on
-            masks = stacked(self.network, support)
-            return {n: replace(layer, within=support_solver(layer, masks[n])) for n, layer in layers.items()}
-        return dict(layers)
+        begins = renewed and (small or t >= self.budget.frozen * self.total)
+        if not begins and not (small and t % (2 * EVERY) == 0):
+            return dict(layers)
+        masks = stacked(self.network, support)
+        within = {n: support_solver(layer, masks[n]) if small else Mask(masks[n]) for n, layer in layers.items()}
+        return {
+            n: replace(layer, momentum=layer.momentum.mul_(masks[n]), within=within[n]) for n, layer in layers.items()
+        }
 
 
 def support_solver(layer: LayerState, mask: Tensor) -> SupportSolver:
