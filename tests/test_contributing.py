@@ -10,6 +10,8 @@ from tests.cli.conftest import invoke
 from tikhonet import cli
 from tikhonet.data import TableFile
 from tikhonet.data.dataset import LOADERS
+from tikhonet.model.export import Format
+from tikhonet.model.heads import HeadKind
 
 TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
 EXAMPLES = dict(re.findall(r"^### An? (.+?)\n(?:(?!^###).)*?^```python\n(.*?)^```$", TEXT, flags=re.M | re.S))
@@ -21,6 +23,8 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(TableFile, "formats", [*TableFile.formats])
     known = dict(LOADERS)
+    for registry in (Format.kinds, HeadKind.kinds):
+        monkeypatch.setattr(registry, "_kinds", dict(registry._kinds))
     yield
     LOADERS.clear()
     LOADERS.update(known)
@@ -36,7 +40,7 @@ def run(name):
 def test_every_section_has_an_example():
     sections = re.findall(r"^### An? (.+)$", TEXT, flags=re.M)
     assert set(sections) == set(EXAMPLES)
-    assert {"command", "data format", "data set"} <= set(sections)
+    assert {"command", "data format", "data set", "head", "export format"} <= set(sections)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
