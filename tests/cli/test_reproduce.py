@@ -2,6 +2,7 @@ import shutil
 
 import pytest
 
+from tikhonet.paper.experiment import load_records
 from tikhonet.paper.mnist_experiment import Mnist
 from tikhonet.paper.page import Report
 
@@ -71,16 +72,14 @@ def test_ctrl_c_keeps_finished_trials(run, tmp_path, monkeypatch):
     trial = Mnist.trial
 
     def interrupted(self, method, *rest):
-        if method.name == "adam":
+        if method.name == "pixels":
             raise KeyboardInterrupt
         return trial(self, method, *rest)
 
     monkeypatch.setattr(Mnist, "trial", interrupted)
-    line = run(*("pixels,adam" if word == SOLVERS else word for word in WORDS), code=130).err
-    assert "0 finished trials are kept in out" in line
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    assert not (tmp_path / "out" / "report.html").exists()
+    line = run(*("adam,pixels" if word == SOLVERS else word for word in WORDS), code=130).err
+    assert "1 finished trials are kept in out" in line
+    assert [record.name for record in load_records(tmp_path / "out")] == ["adam-0"]
 
 
 def test_a_page_is_made_from_records_alone(once, run, tmp_path):
@@ -89,6 +88,14 @@ def test_a_page_is_made_from_records_alone(once, run, tmp_path):
     document = run("reproduce", "mnist", "--output", "out", "--page-only", "--json").document
     assert document["results"] == once[1].document["results"]
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
+
+
+def test_a_page_is_refused_of_records_of_another_experiment_or_of_none(once, mistake, tmp_path):
+    (tmp_path / "out").mkdir()
+    assert "there are none" in mistake("reproduce", "mnist", "--output", "out", "--page-only", code=1)
+    shutil.copy(once[0] / "records.jsonl", tmp_path / "out")
+    line = mistake("reproduce", "sparse", "--output", "out", "--page-only", code=1)
+    assert "out holds trials of mnist, and sparse is asked for; use `tikhonet reproduce mnist`" in line
 
 
 def test_the_sparse_experiment_has_its_own_page(run, tmp_path, monkeypatch):

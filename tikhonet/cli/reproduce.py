@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,15 +14,24 @@ from tikhonet.cli.inputs import DataHome, Json, load_set, numbers
 from tikhonet.cli.mistakes import Failure, check_name
 from tikhonet.cli.outputs import facts, show, table
 from tikhonet.cli.progress import bar
+from tikhonet.paper import experiment_files
+
+if TYPE_CHECKING:
+    from tikhonet.paper.experiment import Experiment
 
 EXAMPLE = "tikhonet reproduce mnist --quick --output mnist-quick"
+
+
+def first_line(path: Path) -> str:
+    """The sentence that a file opens with."""
+    return path.read_text(encoding="utf-8").split('"""')[1].partition("\n")[0]
 
 
 def reproduce(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="mnist: Sec. 3.3.1 and Fig. 3 of the paper; sparse: error against nonzeros; hashing: Sec. 3.3.2.",
+            help=" ".join(f"{name}: {first_line(path)}" for name, path in experiment_files().items()),
             show_default=False,
         ),
     ],
@@ -59,45 +68,24 @@ def reproduce(
     Writes a page with its figures and tables. Every finished trial is kept; the same command goes on where it
     was stopped.
     """
-    from tikhonet.paper.experiment import experiment_names, find_experiment, load_records
-    from tikhonet.paper.old_records import convert_folder
+    from tikhonet.paper.experiment import experiment_names, find_experiment
     from tikhonet.paper.page import write_report
-    from tikhonet.paper.runner import Progress, count_finished, run
 
     check_name(experiment, experiment_names(), "EXPERIMENT")
     chosen = find_experiment(experiment)
     size = chosen.sizes[1 if full else 0]
     folder = output or Path(f"{experiment}-{size.name}")
     check_folder(folder)
-    names = None if solvers is None else [name.strip() for name in solvers.split(",")]
-    seeds = parse_seeds(trials)
-    line = None
+    name = (data or ("mnist" if full else "digits")).lower().replace("_", "-")
+    check_name(name, chosen.data_sets, "--data")
+    names = None if solvers is None else [part.strip() for part in solvers.split(",")]
+    check_distinct(names or (), "--solvers")
+    options = {"solvers": names, "trials": parse_seeds(trials), "epochs": epochs}
     with bar(f"reproducing {experiment}", 1.0, forecast=True) as shown:
         if page_only:
-            convert_folder(folder)
-            records = load_records(folder)
+            records, line = kept_records(experiment, folder), None
         else:
-            name = (data or ("mnist" if full else "digits")).lower().replace("_", "-")
-            check_name(name, chosen.data_sets, "--data")
-            images = chosen.read(name, lambda name, split: load_set(name, split, data_home))
-            methods = chosen.methods(size, images)
-            for solver in names or ():
-                check_name(solver, [part for method in methods for part in (method.group, method.name)], "--solvers")
-            check_distinct(names or (), "--solvers")
-
-            def watch(report: Progress) -> None:
-                text = f"{report.title}, trial {report.trial} ({report.finished} of {report.trials} done)"
-                shown.update(report.share, text, report.seconds_left)
-
-            options: dict[str, Any] = {"solvers": names, "trials": seeds, "epochs": epochs, "progress": watch}
-            try:
-                records = run(chosen, images, size, folder, **options)
-            except KeyboardInterrupt:
-                raise Failure(
-                    f"interrupted; {count_finished(folder)} finished trials are kept in {folder}, "
-                    "and the same command goes on from there",
-                    exit_code=130,
-                ) from None
+            records = new_records(chosen, size, folder, name, data_home, options, shown)
             line = command(experiment, size.name, folder, data, solvers, trials, epochs)
         shown.pulse("writing the page")
         report = write_report(folder, command=line)
@@ -117,6 +105,52 @@ def reproduce(
     }
     human = facts(page=report.page.resolve(), figures=report.page.parent / "figures", trials=len(records))
     show(document, as_json, table(("solver", chosen.score.heading, "training seconds"), rows), human)
+
+
+def new_records(
+    experiment: Experiment,
+    size: Any,
+    folder: Path,
+    name: str,
+    data_home: Path | None,
+    options: dict[str, Any],
+    shown: Any,
+) -> list[Any]:
+    """Read the data and run what is not done yet; `shown` is the bar that tells how far it is."""
+    from tikhonet.paper.runner import Progress, count_finished, run
+
+    images = experiment.read(name, lambda name, split: load_set(name, split, data_home))
+    known = [part for method in experiment.methods(size, images) for part in (method.group, method.name)]
+    for solver in options["solvers"] or ():
+        check_name(solver, known, "--solvers")
+
+    def watch(report: Progress) -> None:
+        text = f"{report.title}, trial {report.trial} ({report.finished} of {report.trials} done)"
+        shown.update(report.share, text, report.seconds_left)
+
+    try:
+        return run(experiment, images, size, folder, progress=watch, **options)
+    except KeyboardInterrupt:
+        raise Failure(
+            f"interrupted; {count_finished(folder)} finished trials are kept in {folder}, "
+            "and the same command goes on from there",
+            exit_code=130,
+        ) from None
+
+
+def kept_records(experiment: str, folder: Path) -> list[Any]:
+    """The records in a folder, which must be of this experiment."""
+    from tikhonet.paper.experiment import load_records
+    from tikhonet.paper.old_records import convert_folder
+
+    convert_folder(folder)
+    records = load_records(folder)
+    if records[0].experiment != experiment:
+        held = records[0].experiment
+        raise Failure(
+            f"{folder} holds trials of {held}, and {experiment} is asked for; use `tikhonet reproduce {held}`"
+        )
+    return records
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from tikhonet.data.dataset import Dataset
+from tikhonet.paper import experiment_files
 from tikhonet.paper.comparison import ORDER, Claim, Comparison, Row
 from tikhonet.paper.figures import Figure
 from tikhonet.paper.labelled_images import SETS, read_images
@@ -180,8 +181,7 @@ class Experiment(ABC):
 
 def experiment_names() -> list[str]:
     """All that are known: defined so far, or in a file of this library."""
-    files = sorted(Path(__file__).parent.glob("*_experiment.py"))
-    return list(dict.fromkeys([*(path.stem.removesuffix("_experiment") for path in files), *EXPERIMENTS]))
+    return list(dict.fromkeys([*experiment_files(), *EXPERIMENTS]))
 
 
 def find_experiment(name: str) -> Experiment:

@@ -23,8 +23,6 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.model.storage import write_atomically
-
 VERSION = 2
 FILE = "records.jsonl"
 REMEDY = "delete the line, and the trial is done again"
@@ -181,6 +179,8 @@ def locked(file: IO[bytes]) -> Iterator[None]:
 
 def write_whole(path: Path, content: bytes) -> None:
     """The file appears complete under its name, or not at all; its folder is made."""
+    from tikhonet.model.storage import write_atomically
+
     with full_disk_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, (content,))
