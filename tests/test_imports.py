@@ -29,17 +29,13 @@ BOUNDARIES = {
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
     "tikhonet.paper.canvas": "the drawing of a figure as SVG and by matplotlib",
     "tikhonet.paper.page": "from records to a page",
-    "tikhonet.paper.runner": "runs any experiment",
     "tikhonet.paper.network_measures": "figures of merit of networks",
     "tikhonet.paper.mnist_figures": "figures of one experiment",
     "tikhonet.paper.sparse_findings": "findings of one experiment",
-    "tikhonet.paper.hashing_figures": "figures of one experiment",
-    "tikhonet.paper.hashing_findings": "findings of one experiment",
+    "tikhonet.paper.hashing_findings": "findings and figures of one experiment",
     "tikhonet.paper.hash_coders": "methods of the hashing experiment",
     "tikhonet.paper.hash_databases": "data of the hashing experiment",
-    "tikhonet.paper.baselines.classifier_hash": "a baseline",
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
-    "tikhonet.paper.baselines.linear_hashes": "baselines",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
 
