@@ -180,7 +180,7 @@ def importers():
 
 @pytest.mark.parametrize("package", ORDER)
 def test_a_module_with_one_importer_is_a_boundary_on_purpose(package):
-    """What a package exports to its users is imported by its `__init__`, which is reason enough."""
+    """Names that a package exports are imported by its `__init__`, which is reason enough for a file."""
     found = importers()
     alone = {
         module: next(iter(found[module]))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import Ridge
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils._param_validation import InvalidParameterError
 
 from tests.estimators.samples import QUICK, blobs, line
@@ -159,6 +159,9 @@ X, Y = blobs()
         ("X_val", lambda: BCDRegressor().fit(X, Y, X_val=X[:, :2], y_val=Y)),
         ("similarity", lambda: BCDHasher().fit(X, similarity=np.ones((3, 2)))),
         ("device", lambda: BCDClassifier(device="abacus").fit(X, Y)),
+        ("n_bits", lambda: BCDHasher(n_bits=8).fit(np.arange(900.0).reshape(300, 3), np.arange(300))),
+        ("y", lambda: BCDHasher().fit(X[:2], [{0}, {1}])),
+        ("head", lambda: BCDClassifier(head=SVC(), **QUICK).fit(X, Y)),
         ("gamma", lambda: BCDClassifier(gamma=(1.0, 2.0, 3.0)).fit(X, Y)),
     ],
 )

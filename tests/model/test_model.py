@@ -26,7 +26,7 @@ def test_it_holds_all_that_the_estimator_predicts_with(kind):
     assert list(forward.classes) == getattr(model, "classes_", np.array([])).tolist()
 
 
-@pytest.mark.parametrize("kind", ["paper", "regressor", "features"])
+@pytest.mark.parametrize("kind", ["paper", "clipped", "regressor", "features"])
 def test_zeros_and_scores_survive_a_model_file(kind, tmp_path):
     model, X = fitted(kind)
     model.save(tmp_path / "my.model")

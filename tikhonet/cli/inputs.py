@@ -1,4 +1,4 @@
-"""What a command is given: options that several have, rows from a data set, a file or a folder, a saved model."""
+"""Inputs of a command: options that several have, rows from a data set, a file or a folder, a saved model."""
 
 from __future__ import annotations
 

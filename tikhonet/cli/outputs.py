@@ -1,4 +1,4 @@
-"""What a command gives: text or JSON on stdout, and files that are checked before the work and written whole."""
+"""Results of a command: text or JSON on stdout, and files that are checked before the work and written whole."""
 
 from __future__ import annotations
 

@@ -98,8 +98,9 @@ def certify(result: Result) -> Certificate:
 
 
 def check_feasible(problem: Problem, blocks: Blocks) -> Check:
-    """U in the activation's interval, V and W in their sets, as stored."""
-    violations = {f"U[{n}]": problem.network.activation.violation(blocks.U[n]) for n in problem.network.hidden}
+    """Check that U is in the activation's interval, where there is a U, and V and W are in their sets, as stored."""
+    hidden = [n for n in problem.network.hidden if n in blocks.U]
+    violations = {f"U[{n}]": problem.network.activation.violation(blocks.U[n]) for n in hidden}
     violations["V"] = problem.V_set.violation(blocks.V)
     violations |= {f"W[{n},{m}]": problem.edge_set((n, m)).violation(M) for (n, m), M in blocks.W.items()}
     worst = max(violations, key=lambda name: math.inf if math.isnan(violations[name]) else violations[name])

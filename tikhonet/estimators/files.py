@@ -86,7 +86,7 @@ def named_set(constraint: Any) -> dict[str, Any]:
         return {}
     if constraint.everything:
         return {"constraint": None}
-    if type(constraint) in ConvexSet.kinds.values():
+    if type(constraint) in ConvexSet.kinds.values() and set(vars(constraint)) <= {"radius"}:
         return {"constraint": constraint.name, **{name: float(value) for name, value in vars(constraint).items()}}
     warnings.warn(
         f"constraint={constraint!r} is not kept in the model file, since it has no name: the loaded model predicts the "

@@ -6,8 +6,8 @@ A dataclass, so that the constructor of each estimator only stores, and none rep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass, fields
-from inspect import cleandoc
+from dataclasses import KW_ONLY, dataclass
+from inspect import cleandoc, signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, get_args
 
@@ -214,8 +214,7 @@ class Parameters(BaseEstimator):
         if not isinstance(self.constraint, str):
             return self.constraint  # type: ignore[no-any-return]
         kind = ConvexSet.kinds[self.constraint]
-        own = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]
-        return kind(**{"radius": self.radius} if "radius" in own else {})
+        return kind(**{"radius": self.radius} if "radius" in signature(kind).parameters else {})
 
     def _budget(self) -> Budget | None:
         if self.sparsity is None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from tikhonet.descent.certificates import Certificate, Check, certify
+from tikhonet.descent.certificates import Certificate, Check, certify, check_feasible
 from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import History, Result, Status
 from tikhonet.descent.schedules import Power, Proximal, Schedule
@@ -199,14 +199,10 @@ def threads(count: int | None) -> Iterator[None]:
 
 def certify_training(training: Training) -> Certificate:
     """Certify a mini-batch run: its weights are in their sets; the rest was not measured."""
-    problem, W = training.problem, training.blocks.W
-    excess = {f"W[{n},{m}]": problem.edge_set((n, m)).violation(M) for (n, m), M in W.items()}
-    worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
-    figure = f"worst: {worst}, exceeds its set by {max(excess[worst], 0.0):.3g}"
     undone = training.epochs[-1].rejected if training.epochs else 0
     remedy = "`tikhonet certify MODEL --data ...` measures it for a saved classifier or regressor"
     checks = (
-        Check("feasible", "the weights are feasible", excess[worst] <= 0, figure),
+        check_feasible(training.problem, training.blocks),
         *(check_sparsity(training.sparsity) if training.sparsity else ()),
         Check("descent", "f falls at every step", None, f"mini-batch steps promise nothing; {undone} were undone"),
         Check("stationary", "the point is stationary", None, f"not measured; {remedy}"),

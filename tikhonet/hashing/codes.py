@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tikhonet.network.errors import ArgumentError
+
 Codes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 
@@ -59,7 +61,8 @@ def is_whole(value: object) -> bool:
 
 def check_n_bits(n_bits: int) -> None:
     if not is_whole(n_bits) or not FEWEST_BITS <= n_bits <= MOST_BITS:
-        raise ValueError(f"n_bits must be a whole number from {FEWEST_BITS} to {MOST_BITS}, got {n_bits!r}")
+        message = f"n_bits must be a whole number from {FEWEST_BITS} to {MOST_BITS}, got {n_bits!r}"
+        raise ArgumentError("n_bits", message)
 
 
 def check_codes(codes: Any, n_bits: int | None = None, name: str = "codes") -> None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.hashing.codes import check_n_bits
+from tikhonet.network.errors import ArgumentError
 
 Signs = NDArray[np.float64]
 CANDIDATES = 256
@@ -24,13 +25,12 @@ def codewords(classes: int, n_bits: int, seed: int = 0) -> Signs:
     which evens the distances out. Words that would be equal (many classes, few bits) make way for unused ones.
     """
     check_n_bits(n_bits)
-    if not 2 <= classes <= 2**n_bits:
+    if classes < 2:
+        raise ArgumentError("classes", f"classes must be at least 2, got {classes}")
+    if classes > 2**n_bits:
         least = (classes - 1).bit_length()
-        raise ValueError(
-            f"n_bits must be at least {least} to give {classes} classes a code each, got {n_bits}"
-            if classes > 1
-            else f"classes must be at least 2, got {classes}"
-        )
+        message = f"n_bits must be at least {least} to give {classes} classes a code each, got {n_bits}"
+        raise ArgumentError("n_bits", message)
     rng = np.random.default_rng(seed)
     words = np.empty((classes, n_bits))
     agreement = np.zeros((classes, classes), np.int16)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tikhonet.network.errors import ArgumentError
+
 Relevance = NDArray[np.bool_]
 Similar = Callable[[Any, Any], Relevance]
 """(labels of some queries, labels of the database) -> boolean matrix, queries x database."""
@@ -112,9 +114,10 @@ def check_no_sets(labels: Any, name: str) -> None:
         found = np.array([*labels, None], object)[:-1]
     held = next((label for label in found.flat if isinstance(label, SEVERAL)), None) if found.dtype == object else None
     if held is not None:
-        raise ValueError(
+        raise ArgumentError(
+            name,
             f"{name} must hold one label a row, or an indicator matrix (rows x labels, 0 and 1) for several, "
-            f"got a {type(held).__name__} in a row; make the matrix with sklearn.preprocessing.MultiLabelBinarizer"
+            f"got a {type(held).__name__} in a row; make the matrix with sklearn.preprocessing.MultiLabelBinarizer",
         )
 
 

@@ -22,6 +22,7 @@ from tikhonet.hashing.ties import (
     joined,
     precision_at,
 )
+from tikhonet.network.errors import ArgumentError
 
 AT = (100, 1000)
 """Cuts of the ranking, where the database is that large and no others are asked for."""
@@ -134,7 +135,8 @@ def evaluate(
             f"got {query_codes.shape[1]} and {base_codes.shape[1]} bytes"
         )
     if not is_whole(radius) or not 0 <= radius <= n_bits:
-        raise ValueError(f"radius must be a whole number from 0 to {n_bits}, the number of bits, got {radius}")
+        message = f"radius must be a whole number from 0 to {n_bits}, the number of bits, got {radius}"
+        raise ArgumentError("radius", message)
     cuts = check_cuts(at, len(base_codes))
     rows = relevance(query_labels, base_labels, len(query_codes), len(base_codes), similar)
     step = max(1, PLACES // (8 * query_codes.shape[1] + 1))
@@ -157,7 +159,8 @@ def check_cuts(at: Sequence[int] | int | None, database: int) -> tuple[int, ...]
     cuts = list(at) if isinstance(at, Iterable) else [at]
     for k in cuts:
         if not is_whole(k) or not 1 <= k <= database:
-            raise ValueError(f"at must hold whole numbers from 1 to {database}, the size of the database, got {k}")
+            message = f"at must hold whole numbers from 1 to {database}, the size of the database, got {k}"
+            raise ArgumentError("at", message)
     return tuple(map(int, cuts))
 
 

@@ -197,7 +197,7 @@ class EstimatorHead(HeadKind):
         weights = {"sample_weight": data.weight} if has_fit_parameter(estimator, "sample_weight") else {}
         fitted = estimator.fit(data.features / norm, targets, **weights)
         if not hasattr(fitted, "coef_"):
-            raise ValueError(refusal.format(estimator))
+            raise ArgumentError("head", refusal.format(estimator))
         # In the order that a model file has, so that a loaded model rounds the same.
         coef = np.ascontiguousarray(np.atleast_2d(fitted.coef_) / norm)
         return Head(coef, np.zeros(len(coef)) + np.atleast_1d(fitted.intercept_))
@@ -210,7 +210,7 @@ class EstimatorHead(HeadKind):
         with np.errstate(all="ignore"):  # what a link makes of a score may overflow
             predicted = np.reshape(estimator.predict(rows / data.norm), (len(rows), -1))
             if not gives(head, rows, predicted, outputs):
-                raise ValueError(NO_REGRESSOR.format(estimator))
+                raise ArgumentError("head", NO_REGRESSOR.format(estimator))
         return head
 
     def _classifier(self, estimator: Any, data: HeadData) -> Head:
@@ -224,7 +224,9 @@ class EstimatorHead(HeadKind):
         if len(present) == 2 and len(head.coef) == 1:
             head = Head(np.vstack([-head.coef, head.coef]) / 2, np.concatenate([-head.intercept, head.intercept]) / 2)
         elif not gives(head, rows, estimator.decision_function(rows / data.norm), len(present)):
-            raise ValueError(NO_CLASSIFIER.format(estimator))  # the rows of SVC's coef_ belong to pairs of classes
+            raise ArgumentError(
+                "head", NO_CLASSIFIER.format(estimator)
+            )  # the rows of SVC's coef_ belong to pairs of classes
         coef[present], intercept[present] = head.coef, head.intercept
         return Head(coef, intercept)
 

@@ -71,7 +71,7 @@ class Fastest:
 
     def __init__(self, makers: Mapping[str, Callable[[], Kernel]]) -> None:
         self.seconds: dict[int, dict[str, float]] = {}
-        """What was measured: for each entry of SIZES (the last for all above) seconds of each kernel."""
+        """Measurements: for each entry of SIZES (the last for all above) the seconds of each kernel."""
         self._makers, self._kernels, self._chosen = makers, dict[str, Kernel](), dict[int, str]()
 
     def __call__(self, X: Floats) -> Floats:

@@ -114,10 +114,12 @@ def fitted(kind):
     if kind == "paper":
         network = Network.paper(64)
         return prune(fit(BCDClassifier(network=network, max_iter=8, random_state=0), X, y), 0.2), X
+    if kind == "clipped":
+        return prune(fit(BCDClassifier(activation=ClippedReLU(2.0), **options), X, y), 0.2), X
     return prune(fit(BCDClassifier(head=kind, **options), X, y), 0.2), X
 
 
-KINDS = ("logistic", "svm", "ridge", "trained", "paper", "binary", "words", "regressor", "features")
+KINDS = ("logistic", "svm", "ridge", "trained", "paper", "clipped", "binary", "words", "regressor", "features")
 
 
 def expected_scores(model, X):

@@ -49,7 +49,7 @@ def test_every_form_of_network_gives_the_same_scores(name, nonzero, tmp_path):
     assert np.array_equal(best, scores.argmax(1))
 
 
-@pytest.mark.parametrize("kind", ["paper", "regressor"])
+@pytest.mark.parametrize("kind", ["paper", "clipped", "regressor"])
 def test_int8_gives_the_scores_of_the_quantised_weights(kind, tmp_path):
     model, X = fitted(kind)
     forward = model.exported_model()

@@ -33,7 +33,7 @@ class Export:
     beside: Mapping[str, bytes] = field(default_factory=dict)
     """The contents of further files, by what they are."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What a user should know of the result."""
+    """Facts for the user, such as the name of a function."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tikhonet.network.edges import Constant, Product, Source
 from tikhonet.network.extras import require
 
 OPSET = 17
-"""Of 2022: all operators used here are in it, and runtimes of several years read it."""
+"""The operators of 2022: all that are used here are in it, and runtimes of several years read it."""
 IR_VERSION = 8
 
 
