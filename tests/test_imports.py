@@ -27,7 +27,6 @@ BOUNDARIES = {
     "tikhonet.hashing.code_training": "the block of codes and its descent",
     "tikhonet.hashing.engines": "faiss or NumPy behind one interface",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
-    "tikhonet.paper.canvas": "the drawing of a figure as SVG and by matplotlib",
     "tikhonet.paper.page": "from records to a page",
     "tikhonet.paper.network_measures": "figures of merit of networks",
     "tikhonet.paper.mnist_figures": "figures of one experiment",

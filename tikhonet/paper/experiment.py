@@ -17,10 +17,9 @@ from typing import Any, ClassVar, Protocol
 from tikhonet.data.dataset import Dataset
 from tikhonet.paper import experiment_files
 from tikhonet.paper.comparison import ORDER, Claim, Comparison, Row
-from tikhonet.paper.figures import Figure
 from tikhonet.paper.labelled_images import SETS, read_images
 from tikhonet.paper.records import FILE, Record, RecordError, Scored, read_lines
-from tikhonet.paper.scales import short
+from tikhonet.paper.sheets import Figure, short
 
 Watch = Callable[[int], None]
 """Hears of every step that a trial has done."""

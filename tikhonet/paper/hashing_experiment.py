@@ -26,13 +26,13 @@ from tikhonet.paper.baselines.classical_hashes import ITQ, PrincipalComponents, 
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash
 from tikhonet.paper.comparison import Claim
 from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Score, Size, Watch
-from tikhonet.paper.figures import Figure
 from tikhonet.paper.hash_coders import Classical, Classifier, Hasher, HashMethod, ToCodewords
 from tikhonet.paper.hash_databases import SETTINGS, Database, read_database
 from tikhonet.paper.hashing_findings import hashing_claims, hashing_figures
 from tikhonet.paper.hashing_results import SHOWN_BITS, AtLength, Coding, Hashing, HashRecord
 from tikhonet.paper.pictures import Picture, photograph
 from tikhonet.paper.records import Pictures
+from tikhonet.paper.sheets import Figure
 
 FEW = 10_000
 FEWER = 5

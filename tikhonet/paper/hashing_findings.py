@@ -8,9 +8,9 @@ from dataclasses import replace
 from statistics import fmean
 
 from tikhonet.paper.comparison import Claim, Finding
-from tikhonet.paper.figures import Axis, Dots, Figure, Line, Lines, Point
+from tikhonet.paper.figures import Axis, Dots, Line, Lines, Point
 from tikhonet.paper.hashing_results import SHOWN_BITS, Coding, Hashing
-from tikhonet.paper.scales import short
+from tikhonet.paper.sheets import Figure, short
 
 OURS = ("bcd", "fewer", "words")
 PAPER_SPEED_UP = 9.0

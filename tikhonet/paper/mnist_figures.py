@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from tikhonet.paper.figures import Axis, Bars, Dots, Figure, Line, Lines, Point
+from tikhonet.paper.figures import Axis, Bars, Dots, Line, Lines, Point
 from tikhonet.paper.network_results import NetworkRow, Networks
-from tikhonet.paper.scales import short
+from tikhonet.paper.sheets import Figure, short
 
 
 def mnist_figures(results: Networks) -> list[Figure]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tikhonet.descent.schedules import Power
 from tikhonet.paper.comparison import Claim, Finding
 from tikhonet.paper.network_results import NetworkRow, Networks
-from tikhonet.paper.scales import short
+from tikhonet.paper.sheets import short
 
 PAPER_SPEED_UP = 2.5
 PAPER_NONZERO = 2.42
