@@ -27,6 +27,7 @@ BOUNDARIES = {
     "tikhonet.hashing.code_training": "the block of codes and its descent",
     "tikhonet.hashing.engines": "faiss or NumPy behind one interface",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
+    "tikhonet.paper.old_records": "files of version 0.1, apart from the present ones",
     "tikhonet.paper.page": "from records to a page",
     "tikhonet.paper.network_measures": "figures of merit of networks",
     "tikhonet.paper.mnist_figures": "figures of one experiment",

@@ -18,6 +18,7 @@ from tikhonet.data.dataset import Dataset
 from tikhonet.paper import experiment_files
 from tikhonet.paper.comparison import ORDER, Claim, Comparison, Row
 from tikhonet.paper.labelled_images import SETS, read_images
+from tikhonet.paper.old_records import convert_folder
 from tikhonet.paper.records import FILE, Record, RecordError, Scored, read_lines
 from tikhonet.paper.sheets import Figure, short
 
@@ -193,10 +194,17 @@ def find_experiment(name: str) -> Experiment:
 
 def load_records(folder: str | os.PathLike[str]) -> list[Any]:
     """All records of a run, by method and trial, each of the kind of its experiment."""
-    found = [parse(content, where) for where, content in read_lines(folder)]
+    found = [record for _, record in read_records(Path(folder))]
     if not found:
         raise RecordError(f"{Path(folder, FILE)} must hold records, and there are none; run the experiment first")
     return sorted(found, key=lambda record: (record.method, record.trial))
+
+
+def read_records(folder: Path) -> list[tuple[str, Any]]:
+    """Every record of a folder, with words for where it stands; a folder of version 0.1 is converted first."""
+    if (folder / "records").is_dir() and not (folder / FILE).exists():
+        convert_folder(folder)
+    return [(where, parse(content, where)) for where, content in read_lines(folder)]
 
 
 def parse(content: Mapping[str, Any], where: str) -> Record:

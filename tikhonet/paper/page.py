@@ -18,7 +18,6 @@ from typing import Any
 from tikhonet.network.extras import require
 from tikhonet.paper.comparison import Comparison
 from tikhonet.paper.experiment import Experiment, Table, find_experiment, load_records
-from tikhonet.paper.old_records import convert_folder
 from tikhonet.paper.records import Record, write_whole
 from tikhonet.paper.sheets import Figure, short
 
@@ -44,7 +43,6 @@ def write_report(output: str | os.PathLike[str], *, command: str | None = None) 
     `command` is what the page says redoes it.
     """
     folder = Path(output)
-    convert_folder(folder)
     records = load_records(folder)
     experiment = find_experiment(records[0].experiment)
     results = experiment.compare(records)

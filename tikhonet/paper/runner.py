@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from tikhonet.paper.experiment import Data, Experiment, Method, parse
-from tikhonet.paper.old_records import convert_folder
+from tikhonet.paper.experiment import Data, Experiment, Method, read_records
 from tikhonet.paper.records import (
     FILE,
     Record,
@@ -21,7 +20,6 @@ from tikhonet.paper.records import (
     append_record,
     hardware,
     pack_pictures,
-    read_lines,
     versions,
 )
 
@@ -99,7 +97,6 @@ def run(
     folder = Path(output or experiment.name)
     methods = experiment.choose(experiment.methods(size, data, epochs), solvers)
     identity = {"experiment": experiment.name, "size": size.name, "data": data.describe()}
-    convert_folder(folder)
     queue = [(trial, method) for trial in trials for method in methods]
     found = finished(folder, queue, identity)
     waiting = [job for job in queue if name_of(job) not in found]
@@ -160,14 +157,13 @@ def do_trial(
 def finished(folder: Path, queue: Sequence[tuple[int, Method]], identity: Mapping[str, Any]) -> dict[str, Record]:
     """All records of the folder by name; an error if one is of another run, or of this trial with other settings."""
     methods, found = {name_of(job): job[1] for job in queue}, {}
-    for where, content in read_lines(folder):
+    for where, record in read_records(folder):
         for name, value in identity.items():
-            if content.get(name) != value:
-                held, wanted = told_apart(content.get(name), value)
+            if getattr(record, name) != value:
+                held, wanted = told_apart(getattr(record, name), value)
                 raise RecordError(
                     f"{folder} holds trials of {held}, and {wanted} is asked for; choose another folder (--output)"
                 )
-        record = parse(content, where)
         asked = methods[record.name].settings() if record.name in methods else record.settings
         keys = sorted(asked.keys() | record.settings.keys())
         if different := [key for key in keys if asked.get(key) != record.settings.get(key)]:
