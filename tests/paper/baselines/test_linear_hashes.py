@@ -88,7 +88,7 @@ def test_only_the_seed_moves_random_directions(digits):
         (lambda X: RandomProjections(16).fit(torch.tensor(X) + 1j), "Complex data not supported"),
         (
             lambda X: DiscreteHash(16).fit(X, [None] + ["a", "b"] * 24 + ["a"]),
-            "y must hold at least 2 classes|Input y contains NaN",
+            "at least 2 classes and no None",
         ),
     ],
 )

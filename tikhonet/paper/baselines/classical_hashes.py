@@ -61,8 +61,8 @@ def as_indicator(y: Any, rows: int) -> Tensor:
     labels = check_array(y, dtype=None, ensure_2d=False, input_name="y")
     if labels.ndim == 1:
         number = LabelEncoder().fit_transform(labels)
-        if number.max() < 1:
-            raise ValueError(f"y must hold at least 2 classes, got only {labels[0]}")
+        if number.max() < 1 or None in labels.tolist():
+            raise ValueError(f"y must hold at least 2 classes and no None, got {set(labels.tolist())}")
         return torch.nn.functional.one_hot(torch.from_numpy(number)).float()
     if not np.isin(labels, (0, 1)).all():
         raise ValueError(f"y must be a vector of labels or an indicator matrix of 0 and 1, got shape {labels.shape}")
@@ -164,6 +164,6 @@ class ClassifierHash:
 
     def codes(self, X: Any) -> Codes:
         """Packed codes, one for each row."""
-        numbers = np.searchsorted(self.classifier.classes_, self.classifier.predict(X))
-        found: Codes = self.words_[numbers]
+        predicted = self.classifier.predict(X)
+        found: Codes = self.words_[np.searchsorted(self.classifier.classes_, predicted)]
         return found
