@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from tikhonet.paper.figures import Values
 from tikhonet.paper.records import Record, RecordError
@@ -112,8 +112,11 @@ class Comparison(Generic[R]):
 
     rows: dict[str, R]
 
+    whole: ClassVar[float] = 1.0
+    """The score of a method that is always right, or always wrong."""
+
     @classmethod
-    def of(cls, records: Sequence[Record], kind: type[R], order: Callable[[R], Any]) -> Comparison[R]:
+    def of(cls, records: Sequence[Record], kind: type[R], order: Callable[[R], Any]) -> Self:
         if not records:
             raise RecordError("a report needs at least one record, got none; run the experiment first")
         first = records[0]
@@ -138,6 +141,15 @@ class Comparison(Generic[R]):
 
     def family(self, *names: str) -> list[R]:
         return [row for row in self.rows.values() if row.family in names]
+
+    def noise(self, *scores: float) -> float:
+        """The largest standard error that a difference of two mean scores over these tests can have.
+
+        A single score lies in 0 to 1, so that its variance is at most p (1 - p) with p the mean; it is that where a
+        single score is 0 or 1, as an error is.
+        """
+        data, shares = self.first.data, [score / self.whole for score in scores]
+        return self.whole * math.sqrt(sum(p * (1 - p) for p in shares) / data.get("test", data.get("queries")))
 
     def load(self) -> str:
         """A sentence for captions of seconds, where the machine had other things to do."""

@@ -95,7 +95,9 @@ class NetworkRow(Row):
 
 
 class Networks(Comparison[NetworkRow]):
-    """All networks of a run."""
+    """All networks of a run; errors are in percent."""
+
+    whole = 100.0
 
     def best(self, *families: str) -> NetworkRow | None:
         """The dense method of these families with the lowest error."""
@@ -105,23 +107,15 @@ class Networks(Comparison[NetworkRow]):
     def median_sgd(self, name: str) -> float:
         return float(median([getattr(row, name) for row in self.family("sgd")] or [math.nan]))
 
-    def noise(self, *errors: float) -> float:
-        """The standard error, in points, of a difference of two error rates on this test set."""
-        shares = [error / 100 for error in errors]
-        return 100 * math.sqrt(sum(p * (1 - p) for p in shares) / int(self.first.data["test"]))
-
 
 class NetworkExperiment(Experiment):
     """The trial, record and columns that experiments on the paper's network share."""
 
-    record, row = NetworkRecord, NetworkRow
+    record, row, results = NetworkRecord, NetworkRow, Networks
     score = Score("error_percent", "test error %", 2)
 
     @abstractmethod
     def methods(self, size: Any, data: Images, epochs: int | None = None) -> list[NetworkMethod]: ...
-
-    def compare(self, records: Any) -> Networks:
-        return Networks.of(records, NetworkRow, self.order)  # type: ignore[return-value]
 
     def trial(self, method: NetworkMethod, data: Images, seed: int, watch: Watch) -> dict[str, Any]:
         tensors = Tensors.of(data)
