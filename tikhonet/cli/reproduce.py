@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -84,7 +85,7 @@ def reproduce(
     names = None if solvers is None else [part.strip() for part in solvers.split(",")]
     check_distinct(names or (), "--solvers")
     options = {"solvers": names, "trials": parse_seeds(trials), "epochs": epochs}
-    with bar(f"reproducing {experiment}", 1.0, forecast=True) as shown:
+    with bar(f"reproducing {experiment}", 1.0, forecast=True) as shown, kept_on_interrupt(folder):
         if page_only:
             records, line = kept_records(experiment, folder), None
         else:
@@ -120,7 +121,7 @@ def new_records(
     shown: Any,
 ) -> list[Any]:
     """Read the data and run what is not done yet; `shown` is the bar that tells how far it is."""
-    from tikhonet.paper.runner import Progress, count_finished, run
+    from tikhonet.paper.runner import Progress, run
 
     images = experiment.read(name, lambda name, split: load_set(name, split, data_home))
     known = [part for method in experiment.methods(size, images) for part in (method.group, method.name)]
@@ -131,14 +132,19 @@ def new_records(
         text = f"{report.title}, trial {report.trial} ({report.finished} of {report.trials} done)"
         shown.update(report.share, text, report.seconds_left)
 
+    return run(experiment, images, size, folder, progress=watch, **options)
+
+
+@contextmanager
+def kept_on_interrupt(folder: Path) -> Iterator[None]:
+    """Ctrl-C ends a run with a line that says what is kept, during the trials and while the page is written."""
+    from tikhonet.paper.runner import count_finished
+
     try:
-        return run(experiment, images, size, folder, progress=watch, **options)
+        yield
     except KeyboardInterrupt:
-        raise Failure(
-            f"interrupted; {count_finished(folder)} finished trials are kept in {folder}, "
-            "and the same command goes on from there",
-            exit_code=130,
-        ) from None
+        kept = f"{count_finished(folder)} finished trials are kept in {folder}"
+        raise Failure(f"interrupted; {kept}, and the same command goes on from there", exit_code=130) from None
 
 
 def kept_records(experiment: str, folder: Path) -> list[Any]:
@@ -179,25 +185,29 @@ def check_folder(folder: Path) -> None:
 
 def command(experiment: str, size: str, folder: Path, data: str | None, *rest: Any) -> str:
     """The line that the page says redoes it."""
-    parts = ["tikhonet", "reproduce", experiment, f"--{size}", "--output", folder.name]
     solvers, trials, epochs = rest
     given = {
         "--data": data,
         "--solvers": solvers,
-        "--trials": trials if trials != "0,1,2" else None,
+        "--trials": None if trials == "0,1,2" else trials,
         "--epochs": epochs,
     }
-    parts += [part for option, value in given.items() if value is not None for part in (option, str(value))]
-    return shlex.join(parts)
+    options = [part for option, value in given.items() if value is not None for part in (option, str(value))]
+    return shlex.join(["tikhonet", "reproduce", experiment, f"--{size}", "--output", folder.name, *options])
 
 
 def summary(records: Sequence[Any], key: str) -> dict[str, dict[str, Any]]:
     """Means over the trials of each solver; none where a trial diverged."""
+    from tikhonet.paper.comparison import Row
+
     found: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(record.method for record in records):
-        own = [record for record in records if record.method == name]
-        scores = [record.score for record in own if record.score is not None]
-        mean = fmean(scores) if len(scores) == len(own) else None
-        seconds = fmean(record.seconds for record in own)
-        found[name] = {"title": own[0].label, key: mean, "seconds": seconds, "trials": len(own)}
+        row = Row(tuple(record for record in records if record.method == name))
+        score = None if math.isnan(row.score) else row.score
+        found[name] = {
+            "title": row.records[0].label,
+            key: score,
+            "seconds": row.seconds,
+            "trials": len(row.records),
+        }
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from tikhonet.paper.figures import Values
+from tikhonet.paper.figures import Axis, Dots, Values
 from tikhonet.paper.records import Record, RecordError
 
 ORDER = ("printed", "proximal", "stochastic", "sgd", "reference")
@@ -151,11 +151,19 @@ class Comparison(Generic[R]):
         data, shares = self.first.data, [score / self.whole for score in scores]
         return self.whole * math.sqrt(sum(p * (1 - p) for p in shares) / data.get("test", data.get("queries")))
 
-    def load(self) -> str:
-        """A sentence for captions of seconds, where the machine had other things to do."""
+    def seconds(self, rows: Sequence[R], *, name: str, title: str, caption: str) -> Dots:
+        """The figure of training times; its caption says where the machine had other things to do."""
         machines = [record.hardware for record in self.records if record.hardware.get("load") is not None]
         busy = [machine["load"] for machine in machines if machine["load"] > (machine["cores"] or 1)]
-        if not busy:
-            return ""
-        cores = machines[0]["cores"]
-        return f" The machine was shared (load up to {max(busy):.1f} on {cores} cores): read ratios, not seconds."
+        if busy:
+            shared = f"load up to {max(busy):.1f} on {machines[0]['cores']} cores"
+            caption += f" The machine was shared ({shared}): read ratios, not seconds."
+        return Dots(
+            name=name,
+            title=title,
+            caption=caption,
+            x=Axis("seconds", log=True),
+            rows=[row.values([record.seconds for record in row.records]) for row in rows],
+            unit=" s",
+            digits=None,
+        )

@@ -112,8 +112,6 @@ class Experiment(ABC):
     sizes: ClassVar[Sequence[Any]] = (Size("quick"), Size("full"))
     """The quick one, and that of the paper."""
     record: ClassVar[type[Record]] = Scored
-    row: ClassVar[type[Row]] = Row
-    results: ClassVar[type[Comparison[Any]]] = Comparison
     score: ClassVar[Score] = Score()
     sides: ClassVar[Sequence[str]] = ("Measured",)
     """The headings of the findings of a claim."""
@@ -147,7 +145,7 @@ class Experiment(ABC):
         return ORDER.index(row.family), row.sparse
 
     def compare(self, records: Sequence[Record]) -> Any:
-        return self.results.of(records, self.row, self.order)
+        return Comparison.of(records, Row, self.order)
 
     def columns(self, results: Any) -> list[Column]:
         """The table of results, after the column with the method."""

@@ -104,7 +104,7 @@ class HashingExperiment(Experiment):
     name = "hashing"
     data_sets = tuple(SETTINGS)
     sizes = (QUICK, FULL)
-    record, row, results = HashRecord, Coding, Hashing
+    record = HashRecord
     score = Score("mean_average_precision", "mAP", 4)
     sides = ("This library, here",)
     template = "hashing.html.j2"
@@ -157,8 +157,8 @@ class HashingExperiment(Experiment):
         return ORDER.index(row.name)
 
     def compare(self, records: Any) -> Hashing:
-        found: Hashing = super().compare(sorted(records, key=lambda record: (record.bits, record.trial)))
-        return found
+        ordered: list[Any] = sorted(records, key=lambda record: (record.bits, record.trial))
+        return Hashing.of(ordered, Coding, self.order)
 
     def findings(self, results: Hashing) -> list[Claim]:
         return hashing_claims(results)

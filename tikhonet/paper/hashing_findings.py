@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from tikhonet.paper.comparison import Claim, Finding
-from tikhonet.paper.figures import Axis, Dots, Line, Lines, Point
+from tikhonet.paper.figures import Axis, Line, Lines, Point
 from tikhonet.paper.hashing_results import SHOWN_BITS, Coding, Hashing
 from tikhonet.paper.sheets import Figure, short
 
@@ -205,14 +205,9 @@ def balls(way: Coding, bits: int) -> Line:
     return Line(way.label, way.family, points, way.sparse)
 
 
-def training_seconds(hashing: Hashing) -> Dots:
-    return Dots(
-        name="seconds",
-        title="Training time",
-        caption="Seconds of training alone, every length and trial; the classifier is trained once for all lengths. "
-        f"Coding, search and measures are not counted.{hashing.load()}",
-        x=Axis("seconds", log=True),
-        rows=[way.values([record.seconds for record in way.records]) for way in hashing.rows.values()],
-        unit=" s",
-        digits=None,
+def training_seconds(hashing: Hashing) -> Figure:
+    caption = (
+        "Seconds of training alone, every length and trial; the classifier is trained once for all lengths. Coding, "
+        "search and measures are not counted."
     )
+    return hashing.seconds(list(hashing.rows.values()), name="seconds", title="Training time", caption=caption)

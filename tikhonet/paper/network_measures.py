@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,37 +23,23 @@ PATTERN = 112
 """Sides of the picture of a matrix's zeros; a larger matrix is averaged over blocks."""
 
 
-@dataclass(frozen=True)
-class Tensors:
-    """The data as the solvers take it."""
-
-    X: Tensor
-    y: Tensor
-    X_test: Tensor
-    y_test: Tensor
-    classes: int
-
-    @classmethod
-    def of(cls, data: Images) -> Tensors:
-        X, X_test = (torch.tensor(part, dtype=torch.float32) for part in (data.X_train, data.X_test))
-        y, y_test = (torch.tensor(part, dtype=torch.int64) for part in (data.y_train, data.y_test))
-        return cls(X, y, X_test, y_test, data.classes)
-
-
-def refit(network: Network, outcome: Outcome, data: Tensors, seed: int) -> tuple[dict[str, Any], Tensor | None]:
+def refit(
+    network: Network, outcome: Outcome, X: Tensor, y: Tensor, data: Images, seed: int
+) -> tuple[dict[str, Any], Tensor | None]:
     """A linear SVM on the features; its C is chosen on a tenth of the training rows, the same way for all.
 
     The test errors in percent by the SVM and by V, and the SVM's scores of the test images; none where it diverged.
     """
-    features, features_test = data.X, data.X_test
+    features, tested = X, torch.tensor(data.X_test, dtype=torch.float32)
+    truth = torch.tensor(data.y_test, dtype=torch.int64)
     if outcome.W is not None:
-        features, features_test = (network.features(part, outcome.W) for part in (features, features_test))
-    if outcome.diverged or not bool(features.isfinite().all() & features_test.isfinite().all()):
+        features, tested = (network.features(part, outcome.W) for part in (features, tested))
+    if outcome.diverged or not bool(features.isfinite().all() & tested.isfinite().all()):
         return {"error": None, "error_V": None, "C": None}, None
-    svm = choose_svm(features, data.y, classes=data.classes, seed=seed)
-    scores = svm.scores(features_test)
-    by_V = None if outcome.V is None else percent_wrong(features_test @ outcome.V.T, data.y_test)
-    return {"error": percent_wrong(scores, data.y_test), "error_V": by_V, "C": svm.C}, scores
+    svm = choose_svm(features, y, classes=data.classes, seed=seed)
+    scores = svm.scores(tested)
+    by_V = None if outcome.V is None else percent_wrong(tested @ outcome.V.T, truth)
+    return {"error": percent_wrong(scores, truth), "error_V": by_V, "C": svm.C}, scores
 
 
 def percent_wrong(scores: Tensor, labels: Tensor) -> float:

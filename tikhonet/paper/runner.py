@@ -54,24 +54,20 @@ class Forecast:
         self.known = {record.method: record.wall for record in done}
         self.clock = time.perf_counter()
 
-    def begin(self) -> None:
-        self.clock = time.perf_counter()
-
     def end(self, record: Record) -> None:
         self.known[record.method] = record.wall
         self.queue.pop(0)
+        self.clock = time.perf_counter()
 
     def seconds_left(self, share: float) -> float | None:
         """The seconds to the end, with this share of the first trial in the queue done."""
-        spent = time.perf_counter() - self.clock
-        known = dict(self.known)
-        if self.queue and share > 0.2:
+        spent, known = time.perf_counter() - self.clock, dict(self.known)
+        if share > 0.2:
             known[self.queue[0]] = spent / share
         if not known:
             return None
         usual = sum(known.values()) / len(known)
-        expected = [known.get(method, usual) for method in self.queue]
-        return max(0.0, sum(expected) - spent)
+        return max(0.0, sum(known.get(method, usual) for method in self.queue) - spent)
 
 
 def run(
@@ -111,7 +107,6 @@ def run(
                     left = forecast.seconds_left(step / method.steps)
                     progress(Progress(method.title, trial, step, method.steps, done, len(queue), left))
 
-            forecast.begin()
             watch(0)
             found |= finished(folder, queue, identity)  # by another process meanwhile
             if (name := name_of((trial, method))) not in found:
