@@ -27,9 +27,9 @@ from tikhonet.paper.baselines.discrete_hash import DiscreteHash
 from tikhonet.paper.comparison import Claim
 from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Score, Size, Watch
 from tikhonet.paper.hash_coders import Classical, Classifier, Hasher, HashMethod, ToCodewords
-from tikhonet.paper.hash_databases import SETTINGS, Database, read_database
 from tikhonet.paper.hashing_findings import hashing_claims, hashing_figures
 from tikhonet.paper.hashing_results import SHOWN_BITS, Coding, Hashing, HashRecord
+from tikhonet.paper.labelled_images import SETTINGS, Database, read_database
 from tikhonet.paper.pictures import Picture, photograph
 from tikhonet.paper.records import Pictures
 from tikhonet.paper.sheets import Figure

@@ -14,8 +14,7 @@ from tikhonet.paper import pictures
 from tikhonet.paper.comparison import Comparison, Row
 from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Score, Watch
 from tikhonet.paper.labelled_images import Images
-from tikhonet.paper.network_measures import nonzero, picture_arrays, refit
-from tikhonet.paper.network_trials import NetworkMethod
+from tikhonet.paper.network_trials import NetworkMethod, nonzero, picture_arrays, refit
 from tikhonet.paper.records import Record
 
 
