@@ -179,4 +179,6 @@ def save_table(table: Table, path: Path) -> Path:
 def cell(value: Any) -> Any:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.6g}"
+    if isinstance(value, str) and value.startswith("="):
+        return f"'{value}"  # text, which no spreadsheet computes
     return "" if value is None else value
