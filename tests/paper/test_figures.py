@@ -86,6 +86,14 @@ def test_every_line_has_axes_that_hold_its_values(values, axis):
     assert line.svg().count("<title>") == sum(map(math.isfinite, values))
 
 
+@pytest.mark.parametrize("log", [False, True])
+def test_a_figure_of_nothing_can_be_drawn(log):
+    diverged = [Line("a", "sgd", [Point(1, math.nan, math.nan, math.nan, "here")])]
+    for lines in ([], diverged):
+        assert Lines(name="l", title="L", x=Axis("x", whole=True), y=Axis("y", log=log), lines=lines).svg()
+    assert Dots(name="d", title="D", x=Axis("x", log=log), rows=[], references=[("here", 2.5)]).svg()
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_labels_keep_their_order_and_their_distance(wanted):
     placed = spread(wanted, 0.05)

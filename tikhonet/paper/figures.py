@@ -46,19 +46,19 @@ class Axis:
     def frame(self, ax: Any, side: str) -> None:
         """Scale, limits and ticks of an axis on which everything is drawn; linear ones begin at zero or below."""
         ticker, axis = require("matplotlib.ticker"), getattr(ax, f"{side}axis")
-        limits, margins = getattr(ax, f"set_{side}lim"), {side: 0.0}
         if self.log:
             getattr(ax, f"set_{side}scale")("log")
             low, high = getattr(ax, f"get_{side}lim")()
             axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
             axis.set_minor_locator(ticker.NullLocator())
         elif self.whole:
-            ax.margins(**margins)
+            ax.margins(**{side: 0.0})
             axis.set_major_locator(ticker.MaxNLocator(6, integer=True))
         elif self.ticks:
             axis.set_major_locator(ticker.FixedLocator(self.ticks))
         else:
-            limits(min(0.0, getattr(ax.dataLim, f"{side}min")) if self.low is None else self.low, self.high)
+            low = min(0.0, getattr(ax.dataLim, f"{side}0")) if self.low is None else self.low
+            getattr(ax, f"set_{side}lim")(low, self.high)
             axis.set_major_locator(ticker.MaxNLocator(6, steps=(1, 2, 5, 10)))
         axis.set_major_formatter(lambda value, _: short(value))
         if self.falling:
@@ -143,7 +143,14 @@ class Lines(Figure):
                 ax.plot([1.01, 1.07], [place] * 2, color=colour, lw=1.9, ls=DASHES if line.dashed else "-", **out)
             else:
                 ax.plot([x, 1.02, 1.035], [y, place, place], color=colour, lw=0.7, alpha=0.55, **out)
-            ax.text(1.085 if self.key else 1.045, place, line.label, color=colour, va="center", transform=ax.transAxes)
+            ax.text(
+                1.085 if self.key else 1.045,
+                place,
+                line.label,
+                color=colour,
+                va="center_baseline",
+                transform=ax.transAxes,
+            )
 
     def table(self) -> list[list[Any]]:
         """All points, under the names of the axes."""
@@ -176,7 +183,7 @@ class Rows(Figure):
         ax.set_yticks(range(len(self.rows)), [row.label for row in self.rows])
         for label, row in zip(ax.get_yticklabels(), self.rows, strict=True):
             label.set_color(COLOURS[row.family])
-        ax.set_ylim(len(self.rows) - 0.5, -0.5)
+        ax.set_ylim(max(1, len(self.rows)) - 0.5, -0.5)
         ax.grid(False, axis="y")
 
 
@@ -204,7 +211,13 @@ class Dots(Rows):
             trials = ", ".join(map(self.form, row.values))
             tip(spot, f"{row.title}\nmean {self.form(mean)}{self.unit} of {len(row.values)}: {trials}")
             ax.annotate(
-                self.form(mean), (1, place), (48, 0), ax.get_yaxis_transform(), "offset points", ha="right", va="center"
+                self.form(mean),
+                (1, place),
+                (48, 0),
+                ax.get_yaxis_transform(),
+                "offset points",
+                ha="right",
+                va="center_baseline",
             )
         for name, value in self.references:
             ax.axvline(value, color=COLOURS["soft"], lw=1, ls=":")
@@ -231,7 +244,7 @@ class Bars(Rows):
                 ax.barh(place, 0.5, 0.32, left, color=COLOURS["track"])
                 (bar,) = ax.barh(place, 0.005 * np.nan_to_num(value), 0.32, left, color=COLOURS[row.family])
                 tip(bar, f"{row.title}\n{column}: {short(value)}% {self.what}")
-                ax.text(left + 0.55, place, short(round(value, 1)), va="center")
+                ax.text(left + 0.55, place, short(round(value, 1)), va="center_baseline")
         self.label_rows(ax)
         ax.set_xlim(0, len(self.columns))
         ax.set_xticks(range(len(self.columns)), self.columns, ha="left")
@@ -261,7 +274,7 @@ class Confusion(Figure):
             words, part = f"{self.labels[i]} taken for {self.labels[j]}", count / max(1, self.counts[i].sum())
             tip(cell, f"{words}\n{count} images, {100 * part:.1f}% of all {self.labels[i]}")
             colour = COLOURS["paper" if share > 0.55 else "ink"]
-            ax.text(j, i, str(count) if count else "", ha="center", va="center", color=colour)
+            ax.text(j, i, str(count) if count else "", ha="center", va="center_baseline", color=colour)
         ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), xticks=range(size), yticks=range(size))
         ax.set(xlabel="predicted", ylabel="true")
         ax.xaxis.set_label_position("top")
