@@ -14,6 +14,7 @@ from tikhonet.cli.inputs import DataHome, Json, load_set, numbers
 from tikhonet.cli.mistakes import Failure, check_name
 from tikhonet.cli.outputs import facts, show, table
 from tikhonet.cli.progress import bar
+from tikhonet.network.extras import require
 from tikhonet.paper import experiment_files
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def reproduce(
     from tikhonet.paper.experiment import experiment_names, find_experiment
     from tikhonet.paper.page import write_report
 
+    for package in ("jinja2", "matplotlib"):  # the page needs them, and a run may take hours
+        require(package)
     check_name(experiment, experiment_names(), "EXPERIMENT")
     chosen = find_experiment(experiment)
     size = chosen.sizes[1 if full else 0]

@@ -33,6 +33,14 @@ class Batch(NamedTuple):
         return matrix if self.weight is None else matrix * self.weight[:, None]
 
 
+def add_numbers(reduce: Reduce, *numbers: float) -> list[float]:
+    """The sums of several numbers over all ranks."""
+    if reduce is keep:  # one machine has nothing to add
+        return [float(number) for number in numbers]
+    sums: list[float] = reduce(torch.tensor(numbers, dtype=torch.float64)).tolist()
+    return sums
+
+
 def check_weight(name: str, weight: Tensor, rows: int, zero: bool = False) -> None:
     """Raise unless there is one weight for each row, finite and not negative; all zero only where that is allowed."""
     if tuple(weight.shape) != (rows,):
@@ -132,7 +140,7 @@ def checked(batches: Iterable[Batch], like: Batch, epoch: int, reduce: Reduce = 
         if batch.weight is not None and not any(bad):
             check_weight(f"weight of {where}", batch.weight, len(batch.X), zero=True)
         counts = batch.weight is None or bool(batch.weight.any())
-        bad_X, bad_targets, counted = reduce(torch.tensor([*bad, counts], dtype=torch.float64)).tolist()
+        bad_X, bad_targets, counted = add_numbers(reduce, *bad, counts)
         if bad_X or bad_targets:
             raise FloatingPointError(f"{where} holds NaN or infinity in {'X' if bad_X else 'targets'}")
         if counted:
