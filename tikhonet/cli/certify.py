@@ -10,22 +10,10 @@ import torch
 import typer
 from numpy.typing import NDArray
 
-from tikhonet.cli.inputs import (
-    DataHome,
-    Header,
-    Json,
-    Label,
-    Model,
-    OptionalData,
-    SavedModel,
-    Source,
-    Split,
-    open_model,
-    sha256,
-)
+from tikhonet.cli.inputs import Json, Model, SavedModel, Source, open_model, sha256, takes_rows
 from tikhonet.cli.mistakes import Failure
 from tikhonet.cli.outputs import show, table
-from tikhonet.cli.progress import bar
+from tikhonet.data.bar import Bar
 from tikhonet.descent.certificates import Check
 from tikhonet.descent.start import initial_blocks
 from tikhonet.model.storage import ModelFormatError
@@ -38,13 +26,10 @@ EXAMPLE = "tikhonet certify my.model --data digits"
 WORDS = {True: "pass", False: "FAIL", None: "-"}
 
 
+@takes_rows
 def certify(
     model: Model,
-    data: OptionalData = None,
-    split: Split = None,
-    label: Label = None,
-    header: Header = None,
-    data_home: DataHome = None,
+    source: Source | None = None,
     stationary: Annotated[
         float | None,
         typer.Option(
@@ -60,7 +45,7 @@ def certify(
     The file is intact, the weights are finite and in their set. With --data also how far it is from a stationary point
     of the lifted objective on these rows (of a data set the training part), with the forward pass's features as U.
     """
-    if stationary is not None and data is None:
+    if stationary is not None and source is None:
         raise typer.BadParameter("needs rows to be measured on; add --data", param_hint="--stationary")
     try:
         saved = open_model(model)
@@ -73,8 +58,7 @@ def certify(
             check_finite(saved),
             check_feasible(saved),
         ]
-        if data is not None:
-            source = Source(data, split, label, header, data_home)
+        if source is not None:
             checks.append(check_stationary(saved, source, stationary))
     passed = all(check.holds is not False for check in checks)
     rows: list[tuple[object, ...]] = [(check.claim, WORDS[check.holds], check.figure) for check in checks]
@@ -114,9 +98,8 @@ def check_stationary(saved: SavedModel, source: Source, tolerance: float | None)
         reason = "it has no targets" if saved.task is None else "a model file does not keep the codes of its rows"
         reason = f"its {lost[0]} was an object, which a model file does not keep" if lost else reason
         return Check("stationary", claim, False if tolerance is not None else None, f"cannot be measured: {reason}")
-    rows = source.read("train", saved.task, saved.image_shape, saved.text_classes)
-    y, X = saved.labels(rows, source), saved.columns(rows, source)
-    here, start = relative_stationarity(saved.estimator, X, y)
+    rows = saved.rows(source, "train")
+    here, start = relative_stationarity(saved.estimator, rows.X, saved.labels(rows, source))
     share = here.total / max(1.0, start.total)
     parts = ", ".join(f"{block} {value:.3g}" for block, value in here.residual.items())
     figure = f"projected gradient {here.total:.3g} ({parts}), {share:.3g} of a random start's {start.total:.3g}"
@@ -134,20 +117,14 @@ def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> t
     model = estimator.model_
     problem = build_problem(estimator, model.network, estimator._loss(), float(len(X)))
     scaled = torch.from_numpy(model.scaling(X.astype(float), estimator.dtype))
-    targets = encoded(estimator, y).to(scaled)
+    try:
+        targets = estimator.encode(y).to(scaled)
+    except ValueError as error:
+        raise Failure(f"the labels do not fit the model: {error}; name another --label or --data") from None
     seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
-    with bar("measuring stationarity"):
+    with Bar("measuring stationarity"):
         samples = Samples(scaled, targets)
         W = {edge: matrix.to(scaled) for edge, matrix in model.W.items()}
         here = problem.stationarity(Blocks(model.network.forward(scaled, W), model.V.to(scaled), W), samples)
         start = problem.stationarity(initial_blocks(problem, samples, seed, "forward"), samples)
     return here, start
-
-
-def encoded(estimator: Any, y: NDArray[Any]) -> torch.Tensor:
-    """The targets that the loss was trained on."""
-    try:
-        targets: torch.Tensor = estimator.encode(y)
-    except ValueError as error:
-        raise Failure(f"the labels do not fit the model: {error}; name another --label or --data") from None
-    return targets

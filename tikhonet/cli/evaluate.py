@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Model, Source, Split, open_model
+from tikhonet.cli.inputs import Json, Model, Source, open_model, takes_rows
 from tikhonet.cli.mistakes import Failure
 from tikhonet.cli.outputs import class_measures, facts, headline, number_measures, show, table
 from tikhonet.cli.progress import by_chunks
@@ -18,38 +18,29 @@ SHOWN = 20
 """Classes up to which the confusion matrix is printed."""
 
 
-def evaluate(
-    model: Model,
-    data: Data,
-    split: Split = None,
-    label: Label = None,
-    header: Header = None,
-    data_home: DataHome = None,
-    as_json: Json = False,
-) -> None:
+@takes_rows
+def evaluate(model: Model, source: Source, as_json: Json = False) -> None:
     """Compare predictions with labels.
 
     The rows are those of a file, the images of a folder by class, or the test part of a data set.
     """
     saved = open_model(model)
     task = saved.need_task("be evaluated")
-    source = Source(data, split, label, header, data_home)
-    rows = source.read("test", task, saved.image_shape, saved.text_classes)
-    y, X = saved.labels(rows, source), saved.columns(rows, source)
-    title = source.title("test")
+    rows, title = saved.rows(source, "test"), source.title("test")
+    y = saved.labels(rows, source)
     document: dict[str, Any] = {"model": model, "data": title, "task": task}
     if task == "regression":
-        measures = number_measures(y, by_chunks(saved.estimator.predict, X, "predicting"))
+        measures = number_measures(y, by_chunks(saved.estimator.predict, rows.X, "predicting"))
         show(document | measures, as_json, facts(data=title, result=headline(measures)))
         return
     classes = saved.estimator.classes_
-    if not np.isin(y, classes).any():
+    known = np.isin(y, classes)
+    if not known.any():
         raise Failure(
             f"{source.data}: none of its labels (such as {y[0]!s}) is a class of the model (such as {classes[0]!s}); "
             "name another --label"
         )
-    predicted = by_chunks(saved.estimator.predict, X, "predicting")
-    known = np.isin(y, classes)
+    predicted = by_chunks(saved.estimator.predict, rows.X, "predicting")
     measures, matrix = class_measures(y, predicted), confusion_matrix(y[known], predicted[known], labels=classes)
     unknown = int(np.sum(~known))
     document |= {**measures, "unknown_labels": unknown, "classes": classes, "confusion": matrix}

@@ -8,16 +8,11 @@ from typing import Annotated
 import typer
 
 from tikhonet.cli.inputs import Json, Model, open_model
-from tikhonet.cli.mistakes import check_name
+from tikhonet.cli.mistakes import one_of
 from tikhonet.cli.outputs import check_output, facts, show
 from tikhonet.model.export.format import Format, formats
 
 EXAMPLE = "tikhonet export my.model --format c --int8 --output digits.c"
-
-
-def check_format(name: str) -> str:
-    check_name(name, formats())
-    return name
 
 
 def endings() -> str:
@@ -30,7 +25,10 @@ def export(
     format_: Annotated[
         str,
         typer.Option(
-            "--format", help=f"What to write: {', '.join(formats())}.", callback=check_format, metavar="FORMAT"
+            "--format",
+            help=f"What to write: {', '.join(formats())}.",
+            callback=one_of(Format.kinds),
+            metavar="FORMAT",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help=f"The file: {endings()}.", metavar="FILE")],

@@ -21,13 +21,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 
-from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Seed, Source, Split, Threads, is_number, numbers
+from tikhonet.cli.inputs import Json, Seed, Source, Threads, numbers, takes_rows
 from tikhonet.cli.mistakes import Failure, check_name, one_of
 from tikhonet.cli.outputs import check_output, class_measures, facts, headline, number_measures, save_or_rescue, show
-from tikhonet.cli.progress import by_chunks, stoppable, training_bar
+from tikhonet.cli.progress import by_chunks, stoppable
+from tikhonet.data.bar import Bar
+from tikhonet.data.tables import is_number
 from tikhonet.descent.result import Status
+from tikhonet.estimators.callbacks import describe
 from tikhonet.estimators.classifier import BCDClassifier
-from tikhonet.estimators.fitting import StoppedShort
+from tikhonet.estimators.fitting import StoppedShort, most_iterations
 from tikhonet.estimators.regressor import BCDRegressor
 from tikhonet.hashing.hasher import BCDHasher
 
@@ -104,7 +107,7 @@ class Parameter:
         if "array-like" in self.allowed():
             form = f"{form},{form},..."
         if words and self.number is None:
-            check, text = one_of(*words), f"{text}: {', '.join(words)}"
+            check, text = one_of(words), f"{text}: {', '.join(words)}"
         else:
             check, form = None, "|".join([*words, form])
         return Annotated[
@@ -155,14 +158,11 @@ def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+@takes_rows
 @with_parameters
 def fit(
-    data: Data,
+    source: Source,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE")],
-    split: Split = None,
-    label: Label = None,
-    header: Header = None,
-    data_home: DataHome = None,
     image_size: Annotated[
         int | None,
         typer.Option(
@@ -176,7 +176,7 @@ def fit(
         str | None,
         typer.Option(
             help=f"What is learned: {', '.join(ESTIMATORS)}.",
-            callback=one_of(*ESTIMATORS),
+            callback=one_of(ESTIMATORS),
             metavar="WORD",
             show_default="by y: one of the first two",
         ),
@@ -192,8 +192,7 @@ def fit(
     part of a data set. Ctrl-C ends training after the epoch that is running, and saves what was learned.
     """
     check_output(output)
-    source = Source(data, split, label, header, data_home, image_size)
-    rows = source.read("train", task)
+    rows = source.read("train", task, size=image_size)
     y = source.labels(rows, 1 if task == "classification" else None)
     task = task or infer_task(y, source)
     if task == "regression":
@@ -274,20 +273,28 @@ def infer_task(y: NDArray[Any], source: Source) -> str:
 
 def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]:
     """The seconds that it took, and what to do where it stopped short; a run in which no epoch ended is an error."""
-    clock = time.perf_counter()
-    with training_bar(estimator, len(X)) as shown, stoppable() as stop, warnings.catch_warnings(record=True) as caught:
+    estimator._validate_params()
+    clock, total = time.perf_counter(), most_iterations(estimator, len(X))
+    with Bar("training", total) as bar, stoppable() as stop, warnings.catch_warnings(record=True) as caught:
+
+        def watch(record: Any) -> None:
+            done, text = describe(record)
+            if done < total:
+                bar.move(done, text)
+            else:
+                bar.pulse(f"{text}  fitting the head")
+
         warnings.simplefilter("always", StoppedShort)
-        estimator.set_params(callbacks=[shown, stop]).fit(X, y)
+        estimator.set_params(callbacks=[watch, stop]).fit(X, y)
     estimator.set_params(callbacks=None)
-    if estimator.status_ is Status.INTERRUPTED and shown.done == 0:
+    status, advice = estimator.status_, REMEDIES.get(estimator.status_, "")
+    if status is Status.INTERRUPTED and estimator.n_iter_ == 0:
         raise Failure("interrupted before the first epoch was done; no output was written", exit_code=130)
-    if estimator.status_ is Status.NONFINITE and shown.done <= 1:
-        raise Failure(f"training gave numbers that are not finite; {REMEDIES[Status.NONFINITE]}")
-    seconds = time.perf_counter() - clock
-    advice = REMEDIES.get(estimator.status_, "")
+    if status is Status.NONFINITE and estimator.n_iter_ <= 1:
+        raise Failure(f"training gave numbers that are not finite; {advice}")
     for warning in caught:
         if isinstance(warning.message, StoppedShort):
             advice = advice or warning.message.remedy.replace("max_iter", PARAMETERS["max_iter"].option)
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return seconds, advice
+    return time.perf_counter() - clock, advice

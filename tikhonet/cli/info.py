@@ -63,7 +63,7 @@ def show_model(path: Path, as_json: bool) -> None:
     saved = open_model(path)
     estimator: Any = saved.estimator
     learned = estimator.model_
-    nonzero = {f"{n},{'bias' if m == BIAS else m}": float((W != 0).double().mean()) for (n, m), W in learned.W.items()}
+    nonzero = {f"{n},{'bias' if m == BIAS else m}": share_nonzero(W) for (n, m), W in learned.W.items()}
     weights = sum(matrix.numel() for matrix in learned.W.values())
     parameters = saved.header["parameters"]
     changed = {name: value for name, value in parameters.items() if value != default(type(estimator), name)}
@@ -115,17 +115,20 @@ def draw_text(network: Network, W: Weights, outputs: int) -> str:
     """Layers with their widths, and between them what feeds each: learned matrices with their zeros, identities."""
     lines = [f"x   {network.widths[0]} inputs"]
     for n in network.hidden:
-        for m in (m for m in reversed(network.sources(n)) if m != BIAS):
-            lines.append(f"|     {'x' if m == 0 else f'u{m}'} -> {edge_text(network, W, n, m)}")
+        for m in reversed(network.sources(n)):
+            edge = network.edges[n, m]
+            if edge.constant:
+                continue
+            text = f"{edge.name} ({network.widths[n]})"
+            if edge.learned:
+                rows, columns = edge.shape
+                text = f"W[{n},{m}] {rows} x {columns}, {100 * share_nonzero(W[n, m]):.1f}% nonzero"
+            lines.append(f"|     {f'u{m}' if m else 'x'} -> {text}")
         bias = " + bias" if BIAS in network.sources(n) else ""
         lines.append(f"u{n}  {network.widths[n]} = {network.activation.formula(f'sum{bias}')}")
     lines += ["|     the head, a linear map", f"y   {outputs} outputs"]
     return "\n".join(lines)
 
 
-def edge_text(network: Network, W: Weights, n: int, m: int) -> str:
-    if not network.edges[n, m].learned:
-        return f"{network.edges[n, m].name} ({network.widths[n]})"
-    rows, columns = network.shape((n, m))
-    nonzero = 100 * float((W[n, m] != 0).double().mean())
-    return f"W[{n},{m}] {rows} x {columns}, {nonzero:.1f}% nonzero"
+def share_nonzero(matrix: torch.Tensor) -> float:
+    return float((matrix != 0).double().mean())

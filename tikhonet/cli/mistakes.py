@@ -93,7 +93,7 @@ def check_name(name: str, known: Iterable[str], option: str | None = None) -> No
         )
 
 
-def one_of(*known: str) -> Callable[[str | None], str | None]:
+def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
     """The check of an option with these values."""
 
     def check(value: str | None) -> str | None:

@@ -83,13 +83,12 @@ def class_measures(y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
 def number_measures(y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
     """R2 is 1 where predictions are exact and 0 where they are no better than the mean of y."""
     residual = np.asarray(y, float) - predicted
-    spread = float(np.sum(np.square(y - np.mean(y, axis=0))))
-    squares = float(np.sum(np.square(residual)))
+    squares, spread = np.square(residual), np.square(y - np.mean(y, axis=0)).sum()
     return {
         "rows": len(y),
-        "rmse": float(np.sqrt(np.mean(np.square(residual)))),
-        "mae": float(np.mean(np.abs(residual))),
-        "r2": 1 - squares / spread if spread else float("nan"),
+        "rmse": float(np.sqrt(squares.mean())),
+        "mae": float(np.abs(residual).mean()),
+        "r2": float(1 - squares.sum() / spread) if spread else math.nan,
     }
 
 

@@ -8,24 +8,21 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Model, Source, Split, open_model
+from tikhonet.cli.inputs import Json, Model, Source, open_model, takes_rows
 from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, save_arrays, show
 from tikhonet.cli.progress import by_chunks
 
 EXAMPLE = "tikhonet predict my.model --data digits --output predictions.csv"
 
 
+@takes_rows
 def predict(
     model: Model,
-    data: Data,
+    source: Source,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help=".csv, .npy, .npz or .parquet; else CSV is printed.", metavar="FILE"),
     ] = None,
-    split: Split = None,
-    label: Label = None,
-    header: Header = None,
-    data_home: DataHome = None,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
     features: Annotated[bool, typer.Option("--features", help="The learned features instead.")] = False,
     as_json: Json = False,
@@ -42,9 +39,8 @@ def predict(
         raise typer.BadParameter("is for predictions of a classifier", param_hint="--proba")
     if not features:
         saved.need_task("predict")
-    source = Source(data, split, label, header, data_home)
-    table = source.read("test", saved.task, saved.image_shape)
-    X = saved.columns(table, source)
+    table = saved.rows(source, "test")
+    X = table.X
     arrays: Arrays = {}
     if features:
         arrays["feature"] = by_chunks(saved.estimator.transform, X, "computing features")

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from tikhonet.cli.inputs import Json
 from tikhonet.cli.mistakes import Failure, one_of
 from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, save_arrays, show
-from tikhonet.cli.progress import bar
+from tikhonet.data.bar import Bar
+from tikhonet.data.dataset import reason
 from tikhonet.data.tables import MALFORMED
 from tikhonet.hashing import HammingIndex, pack
-from tikhonet.hashing.codes import Codes, check_codes, n_bytes
+from tikhonet.hashing.codes import Codes, check_codes
 from tikhonet.hashing.index import KINDS
 from tikhonet.model.storage import ModelFormatError
 
@@ -47,7 +48,7 @@ def search(
         str | None,
         typer.Option(
             help="flat and numpy are exact, hash and ivf need not be.",
-            callback=one_of(*KINDS),
+            callback=one_of(KINDS),
             metavar="|".join(KINDS),
             show_default="flat, or the saved one's",
         ),
@@ -67,11 +68,11 @@ def search(
         raise typer.BadParameter("is for the nearest ones, --radius for all near ones; give one", param_hint="--k")
     if output is not None:
         check_ending(output, MANY)
-    with bar(f"reading {database.name}"):
+    with Bar(f"reading {database.name}"):
         held, names = open_index(database, index or "")
         asked = read_codes(queries)
-    check_lengths(database, held, asked)
-    with bar("searching"):
+    check_codes(asked.codes, held.n_bits, str(queries))
+    with Bar("searching"):
         arrays = find(held, asked, k, radius)
     if names:
         known = [names.get(number, "") for number in arrays["ids"].ravel().tolist()]
@@ -106,7 +107,6 @@ def search(
 class CodeFile:
     """The content of a file: packed codes, their length, and ids and names where it has some."""
 
-    path: Path
     codes: Codes
     n_bits: int
     ids: NDArray[Any] | None = None
@@ -133,7 +133,7 @@ def read_codes(path: Path) -> CodeFile:
     try:
         if matrix.dtype == np.uint8:
             check_codes(matrix)
-            codes, bits = matrix, whole(held.get("n_bits", np.array(8 * matrix.shape[1])))
+            codes, bits = matrix, held.get("n_bits", np.array(8 * matrix.shape[1])).item()
         else:
             codes, bits = pack(matrix), matrix.shape[1]
         check_codes(codes, bits)
@@ -145,13 +145,7 @@ def read_codes(path: Path) -> CodeFile:
             f"{path}: names must be one text for each of the {len(codes)} codes, got {names.dtype} of shape "
             f"{names.shape}"
         )
-    return CodeFile(path, codes, bits, held.get("ids"), names)
-
-
-def whole(n_bits: NDArray[Any]) -> int:
-    if n_bits.ndim or n_bits.dtype.kind not in "iu":
-        raise ValueError(f"n_bits must be a whole number, got {n_bits.tolist()!r}; save it as one")
-    return int(n_bits)
+    return CodeFile(codes, bits, held.get("ids"), names)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -165,8 +159,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             loaded = np.load(file, allow_pickle=False)
             return {"codes": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
     except MALFORMED as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise Failure(f"{path} cannot be read: {reason}; use another copy") from None
+        raise Failure(f"{path} cannot be read: {reason(error)}; use another copy") from None
 
 
 def open_index(database: Path, kind: str) -> tuple[HammingIndex, Names]:
@@ -180,15 +173,6 @@ def open_index(database: Path, kind: str) -> tuple[HammingIndex, Names]:
         raise
     except ValueError as error:
         raise Failure(f"{database}: {error}") from None
-
-
-def check_lengths(database: Path, held: HammingIndex, asked: CodeFile) -> None:
-    if asked.codes.shape[1] != n_bytes(held.n_bits):
-        raise Failure(
-            f"{asked.path} holds codes of {asked.n_bits} bits, and {database} of {held.n_bits}; "
-            "make both with the same hash"
-        )
-    check_codes(asked.codes, held.n_bits, str(asked.path))
 
 
 def find(held: HammingIndex, asked: CodeFile, k: int | None, radius: int | None) -> Arrays:
