@@ -58,7 +58,7 @@ def bench(
         found = compare(classifiers(), repeats, seed)
         rates = {name: product_rate(getattr(torch, name)) for name in ("float32", "float64")}
     base = statistics.median(found["BCDClassifier"]["seconds"])
-    rows: list[tuple[object, ...]] = [
+    rows = [
         (
             name,
             f"{statistics.mean(runs['error_percent']):.2f}",

@@ -11,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from tikhonet.cli.inputs import Json, Model, SavedModel, Source, open_model, sha256, takes_rows
-from tikhonet.cli.mistakes import Failure
+from tikhonet.cli.mistakes import Failure, OptionError
 from tikhonet.cli.outputs import show, table
 from tikhonet.data.bar import Bar
 from tikhonet.descent.certificates import Check
@@ -46,7 +46,7 @@ def certify(
     of the lifted objective on these rows (of a data set the training part), with the forward pass's features as U.
     """
     if stationary is not None and source is None:
-        raise typer.BadParameter("needs rows to be measured on; add --data", param_hint="--stationary")
+        raise OptionError("--stationary", "needs rows to be measured on; add --data")
     try:
         saved = open_model(model)
     except ModelFormatError as error:
@@ -61,7 +61,7 @@ def certify(
         if source is not None:
             checks.append(check_stationary(saved, source, stationary))
     passed = all(check.holds is not False for check in checks)
-    rows: list[tuple[object, ...]] = [(check.claim, WORDS[check.holds], check.figure) for check in checks]
+    rows = [(check.claim, WORDS[check.holds], check.figure) for check in checks]
     document = {"model": model, "passed": passed, "checks": [asdict(check) for check in checks]}
     show(document, as_json, table(("claim", "result", "figure"), rows))
     if not passed:

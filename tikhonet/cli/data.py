@@ -43,7 +43,7 @@ def list_all(data_home: Path | None, as_json: bool) -> None:
         folder = None if not files else next(iter(found.values())).parent if found else home / files.folders[0]
         row = {"name": name, "files": count, "present": len(found), "folder": folder}
         rows.append(row | {"state": state if files else "built in"})
-    lines: list[tuple[object, ...]] = [
+    lines = [
         (row["name"], row["state"], f"{row['present']} of {row['files']}" if row["files"] else "", row["folder"])
         for row in rows
     ]
@@ -62,7 +62,7 @@ def describe(name: str, data_home: Path | None, as_json: bool) -> None:
         split: f"{part['rows']:,} rows of {' x '.join(map(str, part['shape']))}, {part['classes']} classes"
         for split, part in parts.items()
     }
-    digest_lines: list[tuple[object, ...]] = [(digest["file"], "as published") for digest in digests]
+    digest_lines = [(digest["file"], "as published") for digest in digests]
     human = [facts(data_set=name, **lines)]
     listed = [table(("file", "SHA-256"), digest_lines)] if digests else ["no files: it is built in"]
     show({"name": name, "splits": parts, "files": digests}, as_json, *human, *listed)

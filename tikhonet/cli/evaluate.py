@@ -46,8 +46,6 @@ def evaluate(model: Model, source: Source, as_json: Json = False) -> None:
     document |= {**measures, "unknown_labels": unknown, "classes": classes, "confusion": matrix}
     notes = {"unknown_labels": f"{unknown} rows, counted as wrong"} if unknown else {}
     names = [str(label) for label in classes]
-    counts: list[tuple[object, ...]] = [
-        (name, *(count or "." for count in row)) for name, row in zip(names, matrix.tolist(), strict=True)
-    ]
+    counts = [(name, *(count or "." for count in row)) for name, row in zip(names, matrix.tolist(), strict=True)]
     drawn = [table(("label", *names), counts, title="confusion (columns: predictions)")][: len(classes) <= SHOWN]
     show(document, as_json, facts(data=title, result=headline(measures), **notes), *drawn)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 
-from tikhonet.cli.inputs import Json, Seed, Source, Threads, numbers, takes_rows
-from tikhonet.cli.mistakes import Failure, check_name, one_of
-from tikhonet.cli.outputs import check_output, class_measures, facts, headline, number_measures, save_or_rescue, show
+from tikhonet.cli.inputs import Json, Seed, Source, Threads, choice, numbers, takes_rows
+from tikhonet.cli.mistakes import Failure, OptionError, check_name, one_of
+from tikhonet.cli.outputs import class_measures, facts, headline, number_measures, output_option, save_or_rescue, show
 from tikhonet.cli.progress import by_chunks, stoppable
 from tikhonet.data.bar import Bar
 from tikhonet.data.tables import is_number
@@ -118,7 +118,7 @@ class Parameter:
     def value(self, given: Any, task: str) -> Any:
         """The value for the estimator of a task; raise unless that allows it."""
         if task not in self.tasks:
-            raise typer.BadParameter(f"is for {' and '.join(self.tasks)}, not for {task}", param_hint=self.option)
+            raise OptionError(self.option, f"is for {' and '.join(self.tasks)}, not for {task}")
         value = given
         if isinstance(given, str) and self.number and given not in self.words(task):
             several = numbers(self.option, given, self.number)
@@ -162,7 +162,7 @@ def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
 @with_parameters
 def fit(
     source: Source,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE")],
+    output: Annotated[Path, output_option("The model file to write.")],
     image_size: Annotated[
         int | None,
         typer.Option(
@@ -172,15 +172,7 @@ def fit(
             show_default="as they are, all alike",
         ),
     ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help=f"What is learned: {', '.join(ESTIMATORS)}.",
-            callback=one_of(ESTIMATORS),
-            metavar="WORD",
-            show_default="by y: one of the first two",
-        ),
-    ] = None,
+    task: Annotated[str | None, choice(ESTIMATORS, "What is learned.", "by y: one of the first two")] = None,
     random_state: Seed = 0,
     n_jobs: Threads = None,
     as_json: Json = False,
@@ -191,7 +183,6 @@ def fit(
     The rows are those of a file of your own, the images of a folder whose subfolders are the classes, or the training
     part of a data set. Ctrl-C ends training after the epoch that is running, and saves what was learned.
     """
-    check_output(output)
     rows = source.read("train", task, size=image_size)
     y = source.labels(rows, 1 if task == "classification" else None)
     task = task or infer_task(y, source)
@@ -249,25 +240,22 @@ def infer_task(y: NDArray[Any], source: Source) -> str:
     """Text and whole numbers are classes, real numbers are targets; many different whole numbers may be either."""
     if y.dtype.kind == "f":
         return "regression"
+    unclear, kinds = "", len(np.unique(y))
+    others = [row for row, text in enumerate(y) if not is_number(text)] if y.dtype.kind == "U" and y.ndim == 1 else []
     if y.ndim > 1:
-        raise typer.BadParameter(
-            f"must be given: {source.data} has {y.shape[1]} labels a row; use --task hash or --task regression",
-            param_hint="--task",
+        unclear = f"{source.data} has {y.shape[1]} labels a row; use --task hash or --task regression"
+    elif 0 < len(others) < len(y) / 2:
+        unclear = (
+            f"the labels of {source.data} are numbers but for {len(others)} of {len(y)} rows, such as "
+            f"{str(y[others[0]])!r} in row {others[0] + 1}; correct these, or use --task classification"
         )
-    kinds = len(np.unique(y))
-    others = [row for row, text in enumerate(y) if not is_number(text)] if y.dtype.kind == "U" else []
-    if 0 < len(others) < len(y) / 2:
-        raise typer.BadParameter(
-            f"must be given: the labels of {source.data} are numbers but for {len(others)} of {len(y)} rows, such as "
-            f"{str(y[others[0]])!r} in row {others[0] + 1}; correct these, or use --task classification",
-            param_hint="--task",
+    elif y.dtype.kind in "iu" and kinds > max(20, len(y) // 10):
+        unclear = (
+            f"the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows; "
+            "use --task regression or --task classification"
         )
-    if y.dtype.kind in "iu" and kinds > max(20, len(y) // 10):
-        raise typer.BadParameter(
-            f"must be given: the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows; "
-            "use --task regression or --task classification",
-            param_hint="--task",
-        )
+    if unclear:
+        raise OptionError("--task", f"must be given: {unclear}")
     return "classification"
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
 
 from tikhonet.cli.inputs import Json, Model, Source, open_model, takes_rows
-from tikhonet.cli.mistakes import Failure
-from tikhonet.cli.outputs import check_ending, facts, save_arrays, show
+from tikhonet.cli.mistakes import Failure, OptionError
+from tikhonet.cli.outputs import check_ending, facts, output_option, save_arrays, show
 from tikhonet.cli.progress import by_chunks
 from tikhonet.hashing import code_report
 
@@ -22,13 +21,7 @@ def hash(
     model: Model,
     source: Source,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help=".npy or .npz of packed codes (.npz: and images' names); else hex is printed.",
-            metavar="FILE",
-        ),
+        Path | None, output_option(".npy or .npz of packed codes (.npz: and images' names); else hex is printed.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -45,9 +38,9 @@ def hash(
         raise Failure(f"{model} holds a {saved.kind}, which makes no codes; train with tikhonet fit --task hash")
     n_bits = int(saved.estimator.n_bits)
     if output is not None and output.suffix.lower() == ".npy" and n_bits % 8:
-        raise typer.BadParameter(
+        raise OptionError(
+            "--output",
             f"must end in .npz for codes of {n_bits} bits, got {output}; a .npy is read as codes of whole bytes",
-            param_hint="--output",
         )
     table = saved.rows(source, "test")
     codes = by_chunks(saved.estimator.transform, table.X, "hashing")

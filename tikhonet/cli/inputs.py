@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -16,7 +16,7 @@ import typer
 from numpy.typing import NDArray
 
 from tikhonet import load as load_estimator
-from tikhonet.cli.mistakes import Failure, nearest, one_of
+from tikhonet.cli.mistakes import Failure, OptionError, nearest, one_of
 from tikhonet.data import NAMES, DataError, Dataset, Table, find_home, load, planted, read_folder, read_table
 from tikhonet.data.bar import Bar
 from tikhonet.data.dataset import SPLITS
@@ -51,13 +51,18 @@ Threads = Annotated[
 ]
 
 
+def choice(known: Iterable[str], text: str, default: str | bool = False) -> Any:
+    """The option of one of these words; `default` is what the help says of it."""
+    return typer.Option(help=text, callback=one_of(known), metavar="|".join(known), show_default=default)
+
+
 def numbers(option: str, text: str, kind: type[int] | type[float]) -> list[int] | list[float]:
     """`200,200` as numbers."""
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
         what = "whole numbers" if kind is int else "numbers"
-        raise typer.BadParameter(f"must be {what} with commas between, got {text!r}", param_hint=option) from None
+        raise OptionError(option, f"must be {what} with commas between, got {text!r}") from None
 
 
 @dataclass(frozen=True)
@@ -65,15 +70,7 @@ class Source:
     """The rows that were asked for on the command line; its fields are options of the commands that take rows."""
 
     data: Annotated[str, typer.Option("--data", help=ROWS, metavar="NAME|FILE")]
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="The part of a data set: train or test.",
-            callback=one_of(SPLITS),
-            metavar="train|test",
-            show_default=False,
-        ),
-    ] = None
+    split: Annotated[str | None, choice(SPLITS, "The part of a data set.")] = None
     label: Annotated[
         str | None,
         typer.Option(help="The label's column in a file, by name or index; in .npz its array.", metavar="COLUMN"),
@@ -108,26 +105,28 @@ class Source:
         path = Path(self.data).expanduser()
         folder = not self.name and path.is_dir()
         if size is not None and not folder:
-            raise typer.BadParameter(f"is for folders of images, got {self.data}", param_hint="--image-size")
+            raise OptionError("--image-size", f"is for folders of images, got {self.data}")
         if self.name:
             if self.label is not None:
-                raise typer.BadParameter("is for files; a data set has its own labels", param_hint="--label")
+                raise OptionError("--label", "is for files; a data set has its own labels")
             data = load_set(self.name, self.split or split, self.data_home, task)
             return Table(data.X, data.y, tuple(default_names(data.X.shape[1])))
         if self.split is not None:
-            raise typer.BadParameter(f"is for data sets ({', '.join(NAMES)}), not for files", param_hint="--split")
+            raise OptionError("--split", f"is for data sets ({', '.join(NAMES)}), not for files")
         if not path.exists() and not path.suffix and os.sep not in self.data:
-            raise typer.BadParameter(
+            raise OptionError(
+                "--data",
                 f"{self.data!r} is neither a data set ({', '.join(NAMES)}) nor a file{nearest(self.data, NAMES)}",
-                param_hint="--data",
             )
         with Bar(f"reading {path.name}"):
             if not folder:
-                by_index = self.label is not None and re.fullmatch(r"[+-]?\d+", self.label)
-                return read_table(path, int(self.label) if by_index else self.label, self.header, text_labels)
+                column: str | int | None = self.label
+                if self.label is not None and re.fullmatch(r"[+-]?\d+", self.label):
+                    column = int(self.label)
+                return read_table(path, column, self.header, text_labels)
             table = read_folder(path, size, shape=shape)
         if self.label is not None:
-            raise typer.BadParameter("is for files; images have the names of their folders", param_hint="--label")
+            raise OptionError("--label", "is for files; images have the names of their folders")
         return table
 
     def labels(self, table: Table, each: int | None) -> NDArray[Any]:
@@ -135,8 +134,8 @@ class Source:
         if table.y is None and table.row_names:
             raise Failure(f"{self.data} must hold its images in subfolders, whose names are their labels")
         if table.y is None:
-            raise typer.BadParameter(
-                f"must name the column of {self.data} that holds the labels (-1 is the last one)", param_hint="--label"
+            raise OptionError(
+                "--label", f"must name the column of {self.data} that holds the labels (-1 is the last one)"
             )
         found = 1 if table.y.ndim == 1 else table.y.shape[1]
         if each not in (None, found):

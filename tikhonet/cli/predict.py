@@ -9,7 +9,8 @@ import numpy as np
 import typer
 
 from tikhonet.cli.inputs import Json, Model, Source, open_model, takes_rows
-from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, save_arrays, show
+from tikhonet.cli.mistakes import OptionError
+from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, output_option, save_arrays, show
 from tikhonet.cli.progress import by_chunks
 
 EXAMPLE = "tikhonet predict my.model --data digits --output predictions.csv"
@@ -19,10 +20,7 @@ EXAMPLE = "tikhonet predict my.model --data digits --output predictions.csv"
 def predict(
     model: Model,
     source: Source,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help=".csv, .npy, .npz or .parquet; else CSV is printed.", metavar="FILE"),
-    ] = None,
+    output: Annotated[Path | None, output_option(".csv, .npy, .npz or .parquet; else CSV is printed.")] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
     features: Annotated[bool, typer.Option("--features", help="The learned features instead.")] = False,
     as_json: Json = False,
@@ -36,7 +34,7 @@ def predict(
         check_ending(output, MANY if proba else (*MANY, ".npy"))
     saved = open_model(model)
     if proba and (features or saved.task != "classification"):
-        raise typer.BadParameter("is for predictions of a classifier", param_hint="--proba")
+        raise OptionError("--proba", "is for predictions of a classifier")
     if not features:
         saved.need_task("predict")
     table = saved.rows(source, "test")

@@ -28,31 +28,19 @@ def by_chunks(function: Callable[[NDArray[Any]], NDArray[Any]], X: NDArray[Any],
     return np.concatenate(parts)
 
 
-class Stop:
-    """A callback of the estimators: true once Ctrl-C asked for the end. The second Ctrl-C does not wait."""
+@contextmanager
+def stoppable() -> Iterator[Callable[[Any], bool]]:
+    """A callback for the estimators that is true once Ctrl-C asked for the end; the second Ctrl-C does not wait."""
+    asked = threading.Event()
 
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __call__(self, record: Any = None) -> bool:
-        return self.asked
-
-    def hear(self, *_: Any) -> None:
-        if self.asked:
+    def hear(*_: Any) -> None:
+        if asked.is_set():
             raise KeyboardInterrupt
-        self.asked = True
+        asked.set()
         os.write(2, NOTE)  # unlike print, this may come in the middle of another print
 
-
-@contextmanager
-def stoppable() -> Iterator[Stop]:
-    """Within it the first Ctrl-C lets the epoch that is running end."""
-    stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    former = signal.signal(signal.SIGINT, stop.hear)
+    former = signal.signal(signal.SIGINT, hear)
     try:
-        yield stop
+        yield lambda record: asked.is_set()
     finally:
         signal.signal(signal.SIGINT, former)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tikhonet.cli.inputs import DataHome, Json, load_set, numbers
-from tikhonet.cli.mistakes import Failure, check_name
+from tikhonet.cli.mistakes import Failure, OptionError, check_name
 from tikhonet.cli.outputs import facts, show, table
 from tikhonet.data.bar import Bar
 from tikhonet.network.extras import require
@@ -107,7 +107,7 @@ def reproduce(
             exit_code=130,
         ) from None
     results = summary(records, chosen.score.key)
-    rows: list[tuple[object, ...]] = [
+    rows = [
         (row["title"], chosen.score.form(row[chosen.score.key]), f"{row['seconds']:.2f}") for row in results.values()
     ]
     document = {
@@ -159,7 +159,7 @@ def kept_records(experiment: str, folder: Path) -> list[Any]:
 def parse_seeds(text: str) -> list[int]:
     seeds = [int(seed) for seed in numbers("--trials", text, int)]
     if wrong := [seed for seed in seeds if not 0 <= seed < 2**32]:
-        raise typer.BadParameter(f"must be seeds from 0 to {2**32 - 1}, got {wrong[0]}", param_hint="--trials")
+        raise OptionError("--trials", f"must be seeds from 0 to {2**32 - 1}, got {wrong[0]}")
     check_distinct(seeds, "--trials")
     return seeds
 
@@ -168,14 +168,14 @@ def check_distinct(given: Sequence[object], option: str) -> None:
     """A name or seed that is given twice would be done once and counted twice."""
     for value, count in Counter(given).items():
         if count > 1:
-            raise typer.BadParameter(f"must be different ones, got {value} twice; leave one out", param_hint=option)
+            raise OptionError(option, f"must be different ones, got {value} twice; leave one out")
 
 
 def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise typer.BadParameter(f"must be a folder, got the file {folder}; choose another name", param_hint="--output")
+        raise OptionError("--output", f"must be a folder, got the file {folder}; choose another name")
     if not folder.parent.is_dir():
-        raise typer.BadParameter(f"the folder {folder.parent} does not exist; make it first", param_hint="--output")
+        raise OptionError("--output", f"the folder {folder.parent} does not exist; make it first")
 
 
 def summary(records: Sequence[Any], key: str) -> dict[str, dict[str, Any]]:

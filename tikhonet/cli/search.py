@@ -10,9 +10,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from tikhonet.cli.inputs import Json
-from tikhonet.cli.mistakes import Failure, one_of
-from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, save_arrays, show
+from tikhonet.cli.inputs import Json, choice
+from tikhonet.cli.mistakes import Failure, OptionError
+from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, output_option, save_arrays, show
 from tikhonet.data.bar import Bar
 from tikhonet.data.dataset import reason
 from tikhonet.data.tables import MALFORMED
@@ -45,18 +45,9 @@ def search(
         int | None, typer.Option(help="All that differ in at most so many bits.", min=0, metavar="N")
     ] = None,
     index: Annotated[
-        str | None,
-        typer.Option(
-            help="flat and numpy are exact, hash and ivf need not be.",
-            callback=one_of(KINDS),
-            metavar="|".join(KINDS),
-            show_default="flat, or the saved one's",
-        ),
+        str | None, choice(KINDS, "flat and numpy are exact, hash and ivf need not be.", "flat, or the saved one's")
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help=".csv, .npz or .parquet; else CSV is printed.", metavar="FILE"),
-    ] = None,
+    output: Annotated[Path | None, output_option(".csv, .npz or .parquet; else CSV is printed.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find the nearest codes by Hamming distance.
@@ -65,7 +56,7 @@ def search(
     distance; nearer ones come first, then smaller ids. Where codes have names, as those of images have, these follow.
     """
     if k is not None and radius is not None:
-        raise typer.BadParameter("is for the nearest ones, --radius for all near ones; give one", param_hint="--k")
+        raise OptionError("--k", "is for the nearest ones, --radius for all near ones; give one")
     if output is not None:
         check_ending(output, MANY)
     with Bar(f"reading {database.name}"):

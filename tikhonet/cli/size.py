@@ -18,7 +18,7 @@ def size(model: Model, as_json: Json = False) -> None:
     """
     learned = open_model(model).estimator.exported_model()
     found, nonzero, size = sizes(learned), learned.nonzero, model.stat().st_size
-    rows: list[tuple[object, ...]] = [
+    rows = [
         (entry.format, f"{entry.flash:,}", f"{entry.ram:,}" + ("" if entry.complete else " and the runtime's own"))
         for entry in found
     ]
