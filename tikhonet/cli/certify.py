@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import torch
@@ -14,10 +13,11 @@ from tikhonet.cli.inputs import Json, Model, SavedModel, Source, open_model, sha
 from tikhonet.cli.mistakes import Failure, OptionError
 from tikhonet.cli.outputs import show, table
 from tikhonet.data.bar import Bar
+from tikhonet.descent import certificates
 from tikhonet.descent.certificates import Check
 from tikhonet.descent.start import initial_blocks
+from tikhonet.estimators.parameters import build_problem
 from tikhonet.model.storage import ModelFormatError
-from tikhonet.network.graph import BIAS
 from tikhonet.problem.objective import Blocks, Stationarity
 from tikhonet.problem.samples import Samples
 
@@ -78,17 +78,12 @@ def check_finite(saved: SavedModel) -> Check:
 
 def check_feasible(saved: SavedModel) -> Check:
     """Every learned matrix is in the constraint's set, as stored."""
-    claim = "the weights are in their set"
+    claim, estimator = "the weights are in their set", saved.estimator
     if "constraint" not in saved.header["parameters"]:
         return Check("feasible", claim, None, "the set was an object of its own, which a model file does not keep")
-    set_ = saved.estimator._constraint()
-    if set_ is None:
-        return Check("feasible", claim, True, "no constraint: every matrix is allowed")
-    excess = {f"W[{n},{m}]": set_.violation(W) for (n, m), W in saved.estimator.model_.W.items() if m != BIAS}
-    worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
-    return Check(
-        "feasible", claim, excess[worst] <= 0, f"{set_}; worst: {worst}, exceeds it by {max(excess[worst], 0.0):.3g}"
-    )
+    problem = build_problem(estimator, estimator.model_.network, estimator._loss(), 1.0)
+    found = certificates.check_feasible(problem, Blocks({}, estimator.model_.V, estimator.model_.W))
+    return replace(found, claim=claim, figure=f"{problem.W_set}; {found.figure}")
 
 
 def check_stationary(saved: SavedModel, source: Source, tolerance: float | None) -> Check:
@@ -112,8 +107,6 @@ def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> t
 
     U are the features of the network's own forward pass.
     """
-    from tikhonet.estimators.parameters import build_problem
-
     model = estimator.model_
     problem = build_problem(estimator, model.network, estimator._loss(), float(len(X)))
     scaled = torch.from_numpy(model.scaling(X.astype(float), estimator.dtype))

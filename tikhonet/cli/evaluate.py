@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from tikhonet.cli.inputs import Json, Model, Source, open_model, takes_rows
 from tikhonet.cli.mistakes import Failure
-from tikhonet.cli.outputs import class_measures, facts, headline, number_measures, show, table
+from tikhonet.cli.outputs import errors, facts, headline, show, table
 from tikhonet.cli.progress import by_chunks
 
 EXAMPLE = "tikhonet evaluate my.model --data digits"
@@ -28,10 +26,11 @@ def evaluate(model: Model, source: Source, as_json: Json = False) -> None:
     task = saved.need_task("be evaluated")
     rows, title = saved.rows(source, "test"), source.title("test")
     y = saved.labels(rows, source)
-    document: dict[str, Any] = {"model": model, "data": title, "task": task}
+    predicted = by_chunks(saved.estimator.predict, rows.X, "predicting")
+    measures = errors(task, y, predicted)
+    document = {"model": model, "data": title, "task": task, **measures}
     if task == "regression":
-        measures = number_measures(y, by_chunks(saved.estimator.predict, rows.X, "predicting"))
-        show(document | measures, as_json, facts(data=title, result=headline(measures)))
+        show(document, as_json, facts(data=title, result=headline(measures)))
         return
     classes = saved.estimator.classes_
     known = np.isin(y, classes)
@@ -40,10 +39,8 @@ def evaluate(model: Model, source: Source, as_json: Json = False) -> None:
             f"{source.data}: none of its labels (such as {y[0]!s}) is a class of the model (such as {classes[0]!s}); "
             "name another --label"
         )
-    predicted = by_chunks(saved.estimator.predict, rows.X, "predicting")
-    measures, matrix = class_measures(y, predicted), confusion_matrix(y[known], predicted[known], labels=classes)
-    unknown = int(np.sum(~known))
-    document |= {**measures, "unknown_labels": unknown, "classes": classes, "confusion": matrix}
+    matrix, unknown = confusion_matrix(y[known], predicted[known], labels=classes), int(np.sum(~known))
+    document |= {"unknown_labels": unknown, "classes": classes, "confusion": matrix}
     notes = {"unknown_labels": f"{unknown} rows, counted as wrong"} if unknown else {}
     names = [str(label) for label in classes]
     counts = [(name, *(count or "." for count in row)) for name, row in zip(names, matrix.tolist(), strict=True)]

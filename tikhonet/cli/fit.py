@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, make_constrain
 
 from tikhonet.cli.inputs import Json, Seed, Source, Threads, choice, numbers, takes_rows
 from tikhonet.cli.mistakes import Failure, OptionError, check_name, one_of
-from tikhonet.cli.outputs import class_measures, facts, headline, number_measures, output_option, save_or_rescue, show
+from tikhonet.cli.outputs import errors, facts, headline, output_option, save_or_rescue, show
 from tikhonet.cli.progress import by_chunks, stoppable
 from tikhonet.data.bar import Bar
 from tikhonet.data.tables import is_number
@@ -232,8 +232,7 @@ def measure(estimator: Any, task: str, X: NDArray[Any], y: NDArray[Any]) -> dict
     """How well the training rows are learned."""
     if task == "hash":
         return dict(estimator.report_.to_dict())
-    predicted = by_chunks(estimator.predict, X, "predicting")
-    return class_measures(y, predicted) if task == "classification" else number_measures(y, predicted)
+    return errors(task, y, by_chunks(estimator.predict, X, "predicting"))
 
 
 def infer_task(y: NDArray[Any], source: Source) -> str:

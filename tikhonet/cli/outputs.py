@@ -63,13 +63,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str |
     return made
 
 
-def class_measures(y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
-    wrong = int(np.sum(predicted != y))
-    return {"rows": len(y), "wrong": wrong, "error_percent": 100 * wrong / len(y)}
+def errors(task: str, y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
+    """Wrong classes, or for numbers the size of the errors and R2.
 
-
-def number_measures(y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
-    """R2 is 1 where predictions are exact and 0 where they are no better than the mean of y."""
+    R2 is 1 where predictions are exact and 0 where they are no better than the mean of y.
+    """
+    if task == "classification":
+        wrong = int(np.sum(predicted != y))
+        return {"rows": len(y), "wrong": wrong, "error_percent": 100 * wrong / len(y)}
     residual = np.asarray(y, float) - predicted
     squares, spread = np.square(residual), np.square(y - np.mean(y, axis=0)).sum()
     return {
