@@ -20,13 +20,17 @@ from tikhonet.data import DataError, DataWarning, obtain
 from tikhonet.data.image_sets import read_batches, read_idx_pair
 from tikhonet.data.routes import ArchiveMirror, GzipMirror, download_bar
 
-IMPATIENT = (0.5, 0.3)
 TRAIN = "train-images-idx3-ubyte"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr("tikhonet.data.routes.TIMEOUT", (0.5, 0.3))
 
 
 def mirror(server, folder="good"):
     server.files |= {f"/{folder}/{name}.gz": content for name, content in GZIPPED.items()}
-    return GzipMirror(f"{server.url}/{folder}", IMPATIENT)
+    return GzipMirror(f"{server.url}/{folder}")
 
 
 def held(folder):
@@ -42,7 +46,7 @@ def test_a_download_is_saved_unpacked_and_serves_without_the_server_afterwards(s
 
 def test_an_archive_is_downloaded_once_for_both_splits(server, tmp_path):
     server.files["/cifar.tar.gz"] = BATCH_ARCHIVE
-    collection = batch_collection(ArchiveMirror(f"{server.url}/cifar.tar.gz", IMPATIENT))
+    collection = batch_collection(ArchiveMirror(f"{server.url}/cifar.tar.gz"))
     assert len(read_batches(collection, "test", tmp_path)) == 2
     assert len(read_batches(collection, "train", tmp_path)) == 10
     assert held(tmp_path / "mini10") == BATCHES
@@ -98,7 +102,7 @@ def test_a_bad_mirror_is_left_for_the_next_one_and_what_was_finished_is_kept(ser
 
 
 def test_a_server_that_is_not_there_is_one_line_with_the_remedy(tmp_path):
-    nowhere = GzipMirror("http://127.0.0.1:9", IMPATIENT)
+    nowhere = GzipMirror("http://127.0.0.1:9")
     with pytest.raises(DataError) as caught:
         read_idx_pair(idx_collection(nowhere), "train", tmp_path)
     message = str(caught.value)
@@ -109,7 +113,7 @@ def test_a_server_that_is_not_there_is_one_line_with_the_remedy(tmp_path):
 
 def test_a_mirror_with_another_content_is_refused(server, tmp_path):
     server.files |= {f"/other/{name}.gz": b"whatever" for name in IDX}
-    other = GzipMirror(f"{server.url}/other", IMPATIENT)
+    other = GzipMirror(f"{server.url}/other")
     with pytest.raises(DataError, match="its SHA-256 is not the official one"):
         read_idx_pair(idx_collection(other), "train", tmp_path)
     assert not list((tmp_path / "mini").iterdir())

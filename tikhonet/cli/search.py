@@ -103,14 +103,6 @@ class CodeFile:
     ids: NDArray[Any] | None = None
     names: NDArray[Any] | None = None
 
-    def index(self, kind: str) -> HammingIndex:
-        """An index of these codes; lists of an "ivf" one are chosen from them."""
-        return HammingIndex(self.n_bits, kind).fit(self.codes).add(self.codes, self.ids)
-
-    def by_id(self) -> Names:
-        ids = range(len(self.codes)) if self.ids is None else self.ids.tolist()
-        return {} if self.names is None else dict(zip(ids, self.names.tolist(), strict=True))
-
 
 def read_codes(path: Path) -> CodeFile:
     """Codes of a .npy (a matrix) or .npz (`codes`, perhaps `ids`, `names` and `n_bits`).
@@ -158,7 +150,9 @@ def open_index(database: Path, kind: str) -> tuple[HammingIndex, Names]:
     try:
         if database.suffix.lower() in (".npy", ".npz") or not database.is_file():
             held = read_codes(database)
-            return held.index(kind or "flat"), held.by_id()
+            index = HammingIndex(held.n_bits, kind or "flat").fit(held.codes).add(held.codes, held.ids)
+            ids = range(len(held.codes)) if held.ids is None else held.ids.tolist()
+            return index, {} if held.names is None else dict(zip(ids, held.names.tolist(), strict=True))
         return HammingIndex.load(database, kind or None), {}
     except ModelFormatError:
         raise

