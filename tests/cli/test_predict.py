@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from tikhonet.cli.outputs import csv_text, show
+from tikhonet.cli.outputs import Answer, csv_text
 from tikhonet.data import load
 from tikhonet.estimators import BCDClassifier
 
@@ -132,7 +132,7 @@ def test_labels_do_not_command_a_terminal(run, monkeypatch):
             return True
 
     monkeypatch.setattr(sys, "stdout", Terminal())
-    show({}, False, "prediction\n\x1b[2Jcat\tdog")
+    Answer({}, "prediction\n\x1b[2Jcat\tdog").show(as_json=False)
     assert sys.stdout.getvalue() == "prediction\n\\x1b[2Jcat\tdog\n"
 
 

@@ -12,8 +12,8 @@ import torch
 import typer
 from torch.utils.benchmark import Timer
 
-from tikhonet.cli.inputs import Json, Seed, Threads
-from tikhonet.cli.outputs import facts, show, table
+from tikhonet.cli.inputs import Seed, Threads
+from tikhonet.cli.outputs import Answer, facts, table
 from tikhonet.data import load
 from tikhonet.data.bar import Bar
 
@@ -44,8 +44,7 @@ def bench(
     ] = 3,
     seed: Seed = 0,
     threads: Threads = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Compare classifiers on this machine.
 
     A network of this library, one of scikit-learn's and a linear SVM are fitted in turn on the digits: test error and
@@ -75,7 +74,7 @@ def bench(
         products=", ".join(f"{rate:.1f} GFLOP/s in {name}" for name, rate in rates.items()),
     )
     document = {"data": "digits", "repeats": repeats, "seed": seed, "threads": used, "gflops": rates, "results": found}
-    show(document, as_json, table(columns, rows), machine)
+    return Answer(document, table(columns, rows), machine)
 
 
 def compare(chosen: Classifiers, repeats: int, seed: int) -> dict[str, dict[str, list[float]]]:

@@ -9,9 +9,9 @@ import torch
 import typer
 from numpy.typing import NDArray
 
-from tikhonet.cli.inputs import Json, Model, SavedModel, Source, open_model, sha256, takes_rows
+from tikhonet.cli.inputs import Model, SavedModel, Source, open_model, sha256
 from tikhonet.cli.mistakes import Failure, OptionError
-from tikhonet.cli.outputs import show, table
+from tikhonet.cli.outputs import Answer, table
 from tikhonet.data.bar import Bar
 from tikhonet.descent import certificates
 from tikhonet.descent.certificates import Check
@@ -26,7 +26,6 @@ EXAMPLE = "tikhonet certify my.model --data digits"
 WORDS = {True: "pass", False: "FAIL", None: "-"}
 
 
-@takes_rows
 def certify(
     model: Model,
     source: Source | None = None,
@@ -38,8 +37,7 @@ def certify(
             min=0.0,
         ),
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Check what must hold of a saved model.
 
     The file is intact, the weights are finite and in their set. With --data also how far it is from a stationary point
@@ -63,9 +61,7 @@ def certify(
     passed = all(check.holds is not False for check in checks)
     rows = [(check.claim, WORDS[check.holds], check.figure) for check in checks]
     document = {"model": model, "passed": passed, "checks": [asdict(check) for check in checks]}
-    show(document, as_json, table(("claim", "result", "figure"), rows))
-    if not passed:
-        raise typer.Exit(1)
+    return Answer(document, table(("claim", "result", "figure"), rows), exit_code=0 if passed else 1)
 
 
 def check_finite(saved: SavedModel) -> Check:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from tikhonet.cli.inputs import Json, Model, Source, open_model, takes_rows
+from tikhonet.cli.inputs import Model, Source, open_model
 from tikhonet.cli.mistakes import Failure
-from tikhonet.cli.outputs import errors, facts, headline, show, table
+from tikhonet.cli.outputs import Answer, errors, facts, headline, table
 from tikhonet.cli.progress import by_chunks
 
 EXAMPLE = "tikhonet evaluate my.model --data digits"
@@ -16,8 +16,7 @@ SHOWN = 20
 """Classes up to which the confusion matrix is printed."""
 
 
-@takes_rows
-def evaluate(model: Model, source: Source, as_json: Json = False) -> None:
+def evaluate(model: Model, source: Source) -> Answer:
     """Compare predictions with labels.
 
     The rows are those of a file, the images of a folder by class, or the test part of a data set.
@@ -30,8 +29,7 @@ def evaluate(model: Model, source: Source, as_json: Json = False) -> None:
     measures = errors(task, y, predicted)
     document = {"model": model, "data": title, "task": task, **measures}
     if task == "regression":
-        show(document, as_json, facts(data=title, result=headline(measures)))
-        return
+        return Answer(document, facts(data=title, result=headline(measures)))
     classes = saved.estimator.classes_
     known = np.isin(y, classes)
     if not known.any():
@@ -45,4 +43,4 @@ def evaluate(model: Model, source: Source, as_json: Json = False) -> None:
     names = [str(label) for label in classes]
     counts = [(name, *(count or "." for count in row)) for name, row in zip(names, matrix.tolist(), strict=True)]
     drawn = [table(("label", *names), counts, title="confusion (columns: predictions)")][: len(classes) <= SHOWN]
-    show(document, as_json, facts(data=title, result=headline(measures), **notes), *drawn)
+    return Answer(document, facts(data=title, result=headline(measures), **notes), *drawn)

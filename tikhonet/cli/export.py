@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tikhonet.cli.inputs import Json, Model, open_model
+from tikhonet.cli.inputs import Model, open_model
 from tikhonet.cli.mistakes import OptionError, one_of
-from tikhonet.cli.outputs import check_output, facts, output_option, show
+from tikhonet.cli.outputs import Answer, check_output, facts, output_option
 from tikhonet.model.export.format import Format, formats
 
 EXAMPLE = "tikhonet export my.model --format c --int8 --output digits.c"
@@ -28,8 +28,7 @@ def export(
     ],
     output: Annotated[Path, output_option(f"The file: {endings()}.")],
     int8: Annotated[bool, typer.Option("--int8", help="Weights of 8 bits, for --format c.")] = False,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Write a model for devices and other runtimes.
 
     C99 without dependency or heap, ONNX, a program that torch runs alone, or SciPy's sparse rows. The scaling of the
@@ -49,7 +48,7 @@ def export(
         RAM=f"{made.ram:,} bytes{more}",
         **made.notes,
     )
-    show(document, as_json, human)
+    return Answer(document, human)
 
 
 def check(format_: Format, output: Path, weights: str) -> None:

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 
-from tikhonet.cli.inputs import Json, Seed, Source, Threads, choice, numbers, takes_rows
+from tikhonet.cli.inputs import Seed, Source, Threads, choice, numbers
 from tikhonet.cli.mistakes import Failure, OptionError, check_name, one_of
-from tikhonet.cli.outputs import errors, facts, headline, output_option, save_or_rescue, show
+from tikhonet.cli.outputs import Answer, errors, facts, headline, output_option, save_or_rescue
 from tikhonet.cli.progress import by_chunks, stoppable
 from tikhonet.data.bar import Bar
 from tikhonet.data.tables import is_number
@@ -146,7 +146,7 @@ PARAMETERS = {
 }
 
 
-def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
+def with_parameters(command: Callable[..., Answer]) -> Callable[..., Answer]:
     """The command with an option for each parameter of the estimators in place of its `**parameters`."""
     signature = inspect.signature(command, eval_str=True)
     own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
@@ -158,7 +158,6 @@ def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@takes_rows
 @with_parameters
 def fit(
     source: Source,
@@ -175,9 +174,8 @@ def fit(
     task: Annotated[str | None, choice(ESTIMATORS, "What is learned.", "by y: one of the first two")] = None,
     random_state: Seed = 0,
     n_jobs: Threads = None,
-    as_json: Json = False,
     **parameters: Any,
-) -> None:
+) -> Answer:
     """Train a network and save it.
 
     The rows are those of a file of your own, the images of a folder whose subfolders are the classes, or the training
@@ -223,9 +221,7 @@ def fit(
         seconds=f"{seconds:.1f}",
         model=output,
     )
-    show(document, as_json, human)
-    if status in EXIT_CODES:
-        raise typer.Exit(EXIT_CODES[status])
+    return Answer(document, human, exit_code=EXIT_CODES.get(status, 0))
 
 
 def measure(estimator: Any, task: str, X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:

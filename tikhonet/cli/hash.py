@@ -7,24 +7,22 @@ from typing import Annotated
 
 import numpy as np
 
-from tikhonet.cli.inputs import Json, Model, Source, open_model, takes_rows
+from tikhonet.cli.inputs import Model, Source, open_model
 from tikhonet.cli.mistakes import Failure, OptionError
-from tikhonet.cli.outputs import check_ending, facts, output_option, save_arrays, show
+from tikhonet.cli.outputs import Answer, check_ending, facts, output_option, save_arrays
 from tikhonet.cli.progress import by_chunks
 from tikhonet.hashing import code_report
 
 EXAMPLE = "tikhonet hash my.hasher --data digits --output codes.npy"
 
 
-@takes_rows
 def hash(
     model: Model,
     source: Source,
     output: Annotated[
         Path | None, output_option(".npy or .npz of packed codes (.npz: and images' names); else hex is printed.")
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Give rows the binary codes of a hasher.
 
     `tikhonet fit --task hash --bits 48 --data digits --output my.hasher` trains one, and `tikhonet search` finds near
@@ -50,8 +48,7 @@ def hash(
         words = [bytes(row).hex() for row in codes]
         document |= {"codes": words, "names": table.row_names}
         lines = map(" ".join, zip(words, table.row_names, strict=True)) if table.row_names else words
-        show(document, as_json, "\n".join(lines))
-        return
+        return Answer(document, "\n".join(lines))
     names = {"names": np.array(table.row_names)} if table.row_names else {}
     save_arrays(output, {"codes": codes, "n_bits": np.array(n_bits), **names})
     human = facts(
@@ -60,4 +57,4 @@ def hash(
         balance=f"{found.balance:.3f} (worst bit {found.least_balance:.3f}, {found.constant_bits} constant)",
         output=output,
     )
-    show(document, as_json, human)
+    return Answer(document, human)

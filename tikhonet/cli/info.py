@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from tikhonet.cli.inputs import Json, open_model, sha256
-from tikhonet.cli.outputs import facts, show
+from tikhonet.cli.inputs import open_model, sha256
+from tikhonet.cli.outputs import Answer, facts
 from tikhonet.data import DataError, find_home
 from tikhonet.descent.devices import devices
 from tikhonet.network.extras import MissingExtraError
@@ -25,19 +25,15 @@ PACKAGES = ("tikhonet", "torch", "numpy", "scipy", "scikit-learn", "rich", "type
 
 def info(
     model: Annotated[Path | None, typer.Argument(help="A model file to describe.", metavar="[MODEL]")] = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Describe this installation or a model.
 
     Versions, threads, devices and the data home; of a model file its network, parameters, zeros and size.
     """
-    if model is None:
-        show_installation(as_json)
-    else:
-        show_model(model, as_json)
+    return describe_installation() if model is None else describe_model(model)
 
 
-def show_installation(as_json: bool) -> None:
+def describe_installation() -> Answer:
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     try:
         home = str(find_home())
@@ -56,10 +52,10 @@ def show_installation(as_json: bool) -> None:
         devices=", ".join(devices()),
         data_home=home,
     )
-    show(document, as_json, human)
+    return Answer(document, human)
 
 
-def show_model(path: Path, as_json: bool) -> None:
+def describe_model(path: Path) -> Answer:
     saved = open_model(path)
     estimator: Any = saved.estimator
     learned = estimator.model_
@@ -91,7 +87,7 @@ def show_model(path: Path, as_json: bool) -> None:
         weights=f"{weights:,}, of which {zeros(estimator.sparsity_)}",
         changed=", ".join(f"{name} = {value}" for name, value in changed.items()) or "nothing: all are defaults",
     )
-    show(document, as_json, human, "\n" + draw_text(learned.network, learned.W, learned.outputs))
+    return Answer(document, human, "\n" + draw_text(learned.network, learned.W, learned.outputs))
 
 
 def zeros(sparsity: dict[str, Any]) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,7 +41,6 @@ DataHome = Annotated[
     Path | None,
     typer.Option(help="The folder of data sets, else TIKHONET_DATA or the cache.", callback=check_home, metavar="DIR"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 Seed = Annotated[int, typer.Option("--seed", help="Fixes everything random.", min=0, max=2**32 - 1, metavar="N")]
 Threads = Annotated[
     int | None,
@@ -153,27 +150,6 @@ class Source:
                     "correct it, remove the row, or name another --label"
                 )
         return whole_if_possible(y.astype(float))
-
-
-def takes_rows(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the fields of `Source` as options in place of its argument `source`.
-
-    Where `source` may be None, --data may be left out.
-    """
-    signature = inspect.signature(command, eval_str=True)
-    fields = inspect.signature(Source, eval_str=True).parameters
-    optional = signature.parameters["source"].default is None
-    options = [one.replace(default=None) if optional else one for one in fields.values()]
-
-    @wraps(command)
-    def with_source(**given: Any) -> None:
-        source = Source(**{name: given.pop(name) for name in fields})
-        command(source=None if source.data is None else source, **given)
-
-    expanded = [part for one in signature.parameters.values() for part in (options if one.name == "source" else [one])]
-    keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in expanded]
-    with_source.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
-    return with_source
 
 
 def load_set(name: str, split: str, data_home: Path | None, task: str | None = None) -> Dataset:

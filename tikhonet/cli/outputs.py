@@ -32,18 +32,23 @@ FORMULA = re.compile(r"[=@\t\r]|[+-](?!\d*\.?\d*(e[+-]?\d+)?$)", flags=re.IGNORE
 """The beginning of text that spreadsheets run; signs alone and numbers are none."""
 
 
-def show(document: Mapping[str, Any], as_json: bool, *human: Any) -> None:
-    """Print one JSON document for machines, or text and tables for people."""
-    if as_json:
-        text = json.dumps(document, default=lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
-        print(json.dumps(json.loads(text, parse_constant=lambda _: None)))  # no NaN, which JSON does not know
-        return
-    console = require("rich.console").Console(width=None if sys.stdout.isatty() else WIDTH, emoji=False)
-    for part in human:
-        if isinstance(part, str):  # as it is, whatever names of files it holds, but for what a terminal would obey
-            print(visible(part) if sys.stdout.isatty() else part)
-        else:
-            console.print(part, markup=False, highlight=False)
+class Answer:
+    """The result of a command: one document for machines, text and tables for people, and the exit code."""
+
+    def __init__(self, document: Mapping[str, Any], *human: Any, exit_code: int = 0) -> None:
+        self.document, self.human, self.exit_code = document, human, exit_code
+
+    def show(self, as_json: bool) -> None:
+        if as_json:
+            text = json.dumps(self.document, default=lambda it: it.tolist() if hasattr(it, "tolist") else str(it))
+            print(json.dumps(json.loads(text, parse_constant=lambda _: None)))  # no NaN, which JSON does not know
+            return
+        console = require("rich.console").Console(width=None if sys.stdout.isatty() else WIDTH, emoji=False)
+        for part in self.human:
+            if isinstance(part, str):  # as it is, whatever names of files it holds, but for what a terminal would obey
+                print(visible(part) if sys.stdout.isatty() else part)
+            else:
+                console.print(part, markup=False, highlight=False)
 
 
 def facts(**values: Any) -> str:

@@ -8,23 +8,21 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from tikhonet.cli.inputs import Json, Model, Source, open_model, takes_rows
+from tikhonet.cli.inputs import Model, Source, open_model
 from tikhonet.cli.mistakes import OptionError
-from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, output_option, save_arrays, show
+from tikhonet.cli.outputs import MANY, Answer, Arrays, check_ending, csv_text, facts, output_option, save_arrays
 from tikhonet.cli.progress import by_chunks
 
 EXAMPLE = "tikhonet predict my.model --data digits --output predictions.csv"
 
 
-@takes_rows
 def predict(
     model: Model,
     source: Source,
     output: Annotated[Path | None, output_option(".csv, .npy, .npz or .parquet; else CSV is printed.")] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
     features: Annotated[bool, typer.Option("--features", help="The learned features instead.")] = False,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Predict the labels of rows.
 
     The rows are those of a file, where a column named by --label is left out, the images of a folder, or the test part
@@ -51,11 +49,10 @@ def predict(
     classes = list(map(str, saved.estimator.classes_)) if proba else []
     document = {"model": model, "data": source.title("test"), "rows": len(X), "output": output}
     if output is None:
-        show(document | {"classes": classes} | arrays, as_json, csv_text(arrays, classes).rstrip("\n"))
-        return
+        return Answer(document | {"classes": classes} | arrays, csv_text(arrays, classes).rstrip("\n"))
     save_arrays(output, arrays, classes)
     human = facts(data=f"{document['data']}: {len(X):,} rows", **summary(arrays), predictions=output)
-    show(document, as_json, human)
+    return Answer(document, human)
 
 
 def summary(arrays: Arrays) -> dict[str, str]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tikhonet.cli.inputs import DataHome, Json, load_set, numbers
+from tikhonet.cli.inputs import DataHome, load_set, numbers
 from tikhonet.cli.mistakes import Failure, OptionError, check_name
-from tikhonet.cli.outputs import facts, show, table
+from tikhonet.cli.outputs import Answer, facts, table
 from tikhonet.data.bar import Bar
 from tikhonet.network.extras import require
 from tikhonet.paper import experiment_files
@@ -65,8 +65,7 @@ def reproduce(
     page_only: Annotated[
         bool, typer.Option("--page-only", help="Run nothing: make the page from the records in the folder.")
     ] = False,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Redo an experiment of the paper.
 
     Writes a page with its figures and tables. Every finished trial is kept; the same command goes on where it
@@ -121,7 +120,7 @@ def reproduce(
         "results": results,
     }
     human = facts(page=report.page.resolve(), figures=report.page.parent / "figures", trials=len(records))
-    show(document, as_json, table(("solver", chosen.score.heading, "training seconds"), rows), human)
+    return Answer(document, table(("solver", chosen.score.heading, "training seconds"), rows), human)
 
 
 def new_records(

@@ -10,9 +10,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from tikhonet.cli.inputs import Json, choice
+from tikhonet.cli.inputs import choice
 from tikhonet.cli.mistakes import Failure, OptionError
-from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, output_option, save_arrays, show
+from tikhonet.cli.outputs import MANY, Answer, Arrays, check_ending, csv_text, facts, output_option, save_arrays
 from tikhonet.data.bar import Bar
 from tikhonet.data.dataset import reason
 from tikhonet.data.tables import MALFORMED
@@ -48,8 +48,7 @@ def search(
         str | None, choice(KINDS, "flat and numpy are exact, hash and ivf need not be.", "flat, or the saved one's")
     ] = None,
     output: Annotated[Path | None, output_option(".csv, .npz or .parquet; else CSV is printed.")] = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Find the nearest codes by Hamming distance.
 
     A line of the result is a query (its row), the id of a neighbour (its row in the database, or its own id) and their
@@ -82,8 +81,7 @@ def search(
         "output": output,
     } | ({"query_names": asked.names} if asked.names is not None else {})
     if output is None:
-        show(document | as_lists(table, len(asked.codes)), as_json, csv_text(table).rstrip("\n"))
-        return
+        return Answer(document | as_lists(table, len(asked.codes)), csv_text(table).rstrip("\n"))
     save_arrays(output, arrays if output.suffix.lower() == ".npz" else table)
     human = facts(
         database=f"{database}: {len(held):,} codes of {held.n_bits} bits",
@@ -91,7 +89,7 @@ def search(
         found=f"{len(table['id']):,} neighbours",
         neighbours=output,
     )
-    show(document, as_json, human)
+    return Answer(document, human)
 
 
 @dataclass(frozen=True)
