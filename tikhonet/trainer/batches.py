@@ -124,6 +124,26 @@ class GivenBatches:
             yield Batch(*(torch.as_tensor(part).to(self.device, self.dtype) for part in batch))
 
 
+def as_batches(
+    X: Array | Iterable[tuple[Tensor, ...]],
+    targets: Array | None,
+    weight: Array | None,
+    size: int,
+    dtype: torch.dtype,
+    device: torch.device | str,
+    whole: bool,
+) -> Batches:
+    """Batches of arrays X and targets, or of an iterable X alone; `whole` says that the arrays are needed as such."""
+    if targets is not None:
+        return ArrayBatches(X, targets, weight, size, dtype, device)  # type: ignore[arg-type]
+    if weight is not None or whole or isinstance(X, Array):
+        raise ValueError(
+            "targets must be given with an array X, with weight and with polish; "
+            "an iterable of batches holds its targets and weights itself, and cannot be polished"
+        )
+    return GivenBatches(X, dtype, device)
+
+
 def checked(batches: Iterable[Batch], like: Batch, epoch: int, reduce: Reduce = keep) -> Iterator[tuple[int, Batch]]:
     """The batches of an epoch with their numbers, each checked; those whose rows all have weight zero are left out.
 

@@ -18,7 +18,7 @@ from tikhonet.descent.result import Status
 from tikhonet.network.graph import Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
-from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, GivenBatches, Validation, add_numbers, checked
+from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, add_numbers, as_batches, checked
 from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
@@ -104,15 +104,7 @@ class Stochastic(Recipe):
         many machines, each of which has rows of its own in as many batches, the same seed and the same answers of
         `watch`.
         """
-        if targets is not None:
-            batches: Batches = ArrayBatches(X, targets, weight, self.batch_size, dtype, device)  # type: ignore[arg-type]
-        elif weight is not None or self.polish or isinstance(X, Array):
-            raise ValueError(
-                "targets must be given with an array X, with weight and with polish; "
-                "an iterable of batches holds its targets and weights itself, and cannot be polished"
-            )
-        else:
-            batches = GivenBatches(X, dtype, device)
+        batches = as_batches(X, targets, weight, self.batch_size, dtype, device, whole=self.polish is not None)
         first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
         if first is None:
             raise ValueError("the iterable of batches must hold at least one batch")

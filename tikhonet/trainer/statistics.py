@@ -34,9 +34,11 @@ def add_product(total: Tensor, beta: float, left: Tensor, right: Tensor, reduce:
     return total.add_(reduce(left.T @ right))
 
 
-def mean_squares(reduce: Reduce, rows: float, *matrices: Tensor) -> Tensor:
+def mean_squares(reduce: Reduce, rows: float, *matrices: Tensor) -> list[Tensor]:
     """The mean squares of several matrices of one width that have so many rows over all ranks."""
-    return reduce(torch.stack([M.square().sum() for M in matrices])) / (rows * matrices[0].shape[1])
+    if reduce is keep:
+        return [M.square().mean() for M in matrices]
+    return list(reduce(torch.stack([M.square().sum() for M in matrices])) / (rows * matrices[0].shape[1]))
 
 
 @dataclass(frozen=True)

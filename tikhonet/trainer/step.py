@@ -191,7 +191,7 @@ class Stepper:
         R = layer.direction(reduce(residual.T @ A)).div_(-rows)
         momentum = layer.momentum.mul_(pace.momentum).add_(R, alpha=1 - pace.momentum)
         probe = slice(0, pace.probe_rows)
-        latest, now = mean_squares(reduce, probed, A[probe] @ R.T, here.Z[n][probe]).tolist()
+        latest, now = map(float, mean_squares(reduce, probed, A[probe] @ R.T, here.Z[n][probe]))
         means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
         signal, change, share = (follow(mean, value, pace.probe_speed) for mean, value in means)
         length = pace.length(pace.rate(state.step, state.trust), signal, change, latest, share)
