@@ -44,33 +44,30 @@ def load_command(name: str) -> Any:
     return typer.main.get_command(single)
 
 
-def adapted(command: Callable[..., Any]) -> Callable[..., Any]:
+def adapted(command: Callable[..., Any]) -> Callable[..., int]:
     """The command with the fields of `Source` as options in place of an argument `source`, and with --json.
 
-    Where `source` may be None, --data may be left out. A command that returns no `Answer` has printed all itself.
+    Where `source` may be None, --data may be left out.
     """
     from tikhonet.cli.inputs import Source
-    from tikhonet.cli.outputs import Answer
 
     signature = inspect.signature(command, eval_str=True)
     fields = inspect.signature(Source, eval_str=True).parameters
-    options = []
+    options: list[inspect.Parameter] = []
     for one in signature.parameters.values():
-        parts = [one] if one.name != "source" else fields.values()
         optional = one.name == "source" and one.default is None
-        options += [part.replace(default=None) if optional else part for part in parts]
-    if signature.return_annotation is Answer:
-        options.append(inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=JSON))
+        expanded = fields.values() if one.name == "source" else [one]
+        options += [part.replace(default=None) if optional else part for part in expanded]
+    options.append(inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=JSON))
 
     @wraps(command)
-    def run(as_json: bool = False, **given: Any) -> int:
+    def run(as_json: bool, **given: Any) -> int:
         if "source" in signature.parameters:
             source = Source(**{name: given.pop(name) for name in fields})
             given["source"] = None if source.data is None else source
         answer = command(**given)
-        if isinstance(answer, Answer):
-            answer.show(as_json)
-        return answer.exit_code if isinstance(answer, Answer) else 0
+        answer.show(as_json)
+        return int(answer.exit_code)
 
     keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options]
     run.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]

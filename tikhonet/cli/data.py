@@ -9,7 +9,7 @@ import typer
 
 from tikhonet.cli.inputs import DataHome, load_set
 from tikhonet.cli.mistakes import check_name
-from tikhonet.cli.outputs import Answer, facts, table
+from tikhonet.cli.outputs import Answer, table
 from tikhonet.data import COLLECTIONS, NAMES, find_home
 from tikhonet.data.dataset import SPLITS
 
@@ -60,11 +60,7 @@ def describe(name: str, data_home: Path | None) -> Answer:
     files = COLLECTIONS.get(name)
     found = files.present(find_home(data_home)) if files else {}
     digests = [{"file": path, "sha256": files.sha256[file], "state": "ok"} for file, path in found.items() if files]
-    lines = {
-        split: f"{part['rows']:,} rows of {' x '.join(map(str, part['shape']))}, {part['classes']} classes"
-        for split, part in parts.items()
-    }
     listed: Any = "no files: it is built in"
     if digests:
         listed = table(("file", "SHA-256"), [(digest["file"], "as published") for digest in digests])
-    return Answer({"name": name, "splits": parts, "files": digests}, facts(data_set=name, **lines), listed)
+    return Answer({"name": name, "splits": parts, "files": digests}, "\n".join(map(repr, sets.values())), listed)

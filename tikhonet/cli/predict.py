@@ -26,7 +26,7 @@ def predict(
     """Predict the labels of rows.
 
     The rows are those of a file, where a column named by --label is left out, the images of a folder, or the test part
-    of a data set.
+    of a data set. In CSV a label that a spreadsheet would run as a formula begins with an apostrophe.
     """
     if output is not None:
         check_ending(output, MANY if proba else (*MANY, ".npy"))
