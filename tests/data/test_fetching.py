@@ -175,4 +175,6 @@ def test_the_bar_shows_name_and_amount_on_a_terminal_and_nothing_elsewhere():
             bar.update(4_000_000)
             bar.close()
         assert ("file.gz" in output.getvalue()) == terminal
+        bar.pulse("saving")
+        assert bar.progress.tasks[0].total is None
         assert ("4.0/4.0 MB" in output.getvalue()) == terminal

@@ -44,7 +44,8 @@ class Bar:
 
     def pulse(self, text: str) -> None:
         """From here on nobody knows how long it takes."""
-        self.progress.update(self.task, total=None, description=text)
+        self.progress.tasks[0].total = None  # which `update` takes for no change
+        self.progress.update(self.task, description=text)
 
     def reset(self) -> None:
         self.progress.update(self.task, completed=0)
