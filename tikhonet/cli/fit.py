@@ -190,7 +190,10 @@ def fit(
     chosen = {name: PARAMETERS[name].value(value, task) for name, value in given.items()}
     estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)
     seconds, advice = train(estimator, rows.X, y)
-    measures = measure(estimator, task, rows.X, y)
+    if task == "hash":
+        measures = dict(estimator.report_.to_dict())
+    else:
+        measures = errors(task, y, by_chunks(estimator.predict, rows.X, "predicting"))
     if rows.named:
         estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     save_or_rescue(estimator.save, output)
@@ -222,13 +225,6 @@ def fit(
         model=output,
     )
     return Answer(document, human, exit_code=EXIT_CODES.get(status, 0))
-
-
-def measure(estimator: Any, task: str, X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
-    """How well the training rows are learned."""
-    if task == "hash":
-        return dict(estimator.report_.to_dict())
-    return errors(task, y, by_chunks(estimator.predict, X, "predicting"))
 
 
 def infer_task(y: NDArray[Any], source: Source) -> str:

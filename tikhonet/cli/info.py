@@ -15,6 +15,7 @@ from tikhonet.cli.inputs import open_model, sha256
 from tikhonet.cli.outputs import Answer, facts
 from tikhonet.data import DataError, find_home
 from tikhonet.descent.devices import devices
+from tikhonet.estimators.files import plain
 from tikhonet.network.extras import MissingExtraError
 from tikhonet.network.graph import BIAS, Network, Weights
 
@@ -61,8 +62,8 @@ def describe_model(path: Path) -> Answer:
     learned = estimator.model_
     nonzero = {f"{n},{'bias' if m == BIAS else m}": share_nonzero(W) for (n, m), W in learned.W.items()}
     weights = sum(matrix.numel() for matrix in learned.W.values())
-    parameters = saved.header["parameters"]
-    changed = {name: value for name, value in parameters.items() if value != default(type(estimator), name)}
+    parameters, defaults = saved.header["parameters"], type(estimator)().get_params()
+    changed = {name: value for name, value in parameters.items() if value != plain(defaults[name])}
     document = {
         "model": path,
         "estimator": saved.kind,
@@ -92,19 +93,14 @@ def describe_model(path: Path) -> Answer:
 
 def zeros(sparsity: dict[str, Any]) -> str:
     """How many weights are zero, and what made them so."""
+    budget = f", by a budget of {sparsity['asked']} of each {sparsity['over']}"
     words = {
         "none": "",
         "set": ", by the constraint",
-        "budget": f", by a budget of {sparsity['asked']} of each {sparsity['over']}",
-        "budget and set": f", by a budget of {sparsity['asked']} of each {sparsity['over']} in the constraint",
+        "budget": budget,
+        "budget and set": f"{budget} in the constraint",
     }
     return f"{100 * sparsity['zeros']:.1f}% are exactly zero (biases not counted){words[sparsity['kind']]}"
-
-
-def default(kind: type, name: str) -> Any:
-    """The default of a parameter, as a model file would hold it."""
-    value = getattr(kind(), name)
-    return list(value) if isinstance(value, tuple) else value
 
 
 def draw_text(network: Network, W: Weights, outputs: int) -> str:
