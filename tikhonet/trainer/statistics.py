@@ -206,6 +206,8 @@ class LayerState:
     """The running mean square of the change that one unscaled step would make in them."""
     share: float = 0.0
     """How much of such a mean, which starts at zero, has been filled."""
+    peak: float = 0.0
+    """The largest ratio of change to signal so far."""
     within: Restriction | None = None
     """The support that steps stay within, under a budget."""
 
