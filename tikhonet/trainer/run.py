@@ -160,8 +160,8 @@ class _Run:
                 state, status = before, Status.INTERRUPTED
                 break
             except FloatingPointError as error:
-                state = state if state.finite else before
-                state = changed(state.close_epoch(), generator=state.opened or state.generator)
+                opened = before.generator if before.opened is None else before.opened
+                state = changed((state if state.finite else before).close_epoch(), generator=opened)
                 status, detail = Status.NONFINITE, str(error)
                 break
             state = changed(state.close_epoch(), epochs=[*state.epochs, epoch])

@@ -27,7 +27,7 @@ FIRST_ITERATIONS = 3
 """Subspace iterations from a random basis; later ones begin at the last basis, and one follows the sums."""
 ROWS_PER_FEATURE = 3
 """Rows of a batch, by feature, that a full V-step of a loss that is not quadratic needs; fewer make it shorter."""
-RESIDUAL = 1e-3
+RESIDUAL = 1e-2
 """The residual of the last V-step, relative to the gradient at zero."""
 REFIT_STEPS = 200
 """Steps of the last V-step, at most: each of them looks at all rows."""
@@ -190,7 +190,8 @@ class RunningClassifier:
         slope = loss.gradient(rows.targets, rows.X @ V.T, rows.weight)
         shrunk = ridge * float(sums.S.diagonal().mean()) * V
         gradient = reduce(slope.T @ rows.X) * (sums.weight / total) + shrunk
-        share = min(1.0, add_numbers(reduce, len(rows.X))[0] / (ROWS_PER_FEATURE * len(sums.S)))
+        known = add_numbers(reduce, len(rows.X))[0] / (ROWS_PER_FEATURE * len(sums.S))
+        share = min(1.0, max(known, total / sums.weight))
         return changed(sums, V=V - share * sums.solve(loss, ridge, gradient.T))
 
 
