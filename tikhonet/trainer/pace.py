@@ -44,7 +44,7 @@ class Pace:
     """Rows on which a step's change is measured: enough for a mean square, and next to nothing to compute."""
     probe_speed: float = 0.05
     """How fast mean squares of signal and change follow: over 20 steps, so that one odd batch sets no length."""
-    least_change: float = 1e-6
+    least_change: float = 1e-5
     """The mean square of the relative change, over its largest, from which on steps shrink with the gradient: runs that
     fit well stay above it, and steps that did not shrink would blow the weights up once nothing is left to learn."""
 
@@ -101,6 +101,10 @@ class Pace:
         length = min(1.0, (self.long / (self.total * self.size)) ** 0.5)
         gain = min(self.largest_gain, self.size**0.5)
         return float(trust * self.preset.change * gain * depth * length * (1 - self.annealing * (t / self.total)))
+
+    def counted(self, change: float, latest: float, share: float) -> float:
+        """The mean square change that counts: a sudden large one at once, a sudden small one as the mean follows."""
+        return max(change, latest * share)
 
     def length(self, rate: float, signal: float, change: float, peak: float) -> float:
         """The factor on a direction for this relative change, from mean squares of signal and unscaled change.

@@ -216,8 +216,7 @@ class Stepper:
         latest, now = map(float, mean_squares(reduce, probed, A[probe] @ R.T, here.Z[n][probe]))
         means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
         signal, change, share = (follow(mean, value, pace.probe_speed) for mean, value in means)
-        # A sudden large change counts at once, a sudden small one only as the mean follows.
-        counted = max(change, latest * share)
+        counted = pace.counted(change, latest, share)
         peak = max(layer.peak, counted / signal if signal > TINY else 0.0)
         length = pace.length(pace.rate(state.step, state.trust), signal, counted, peak)
         moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(momentum, alpha=length))

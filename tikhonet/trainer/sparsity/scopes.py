@@ -50,7 +50,10 @@ class Scope(ABC):
 
     def least(self, network: Network) -> float:
         """The least share that can be met, since one of each part is kept; 0 where there is nothing to remove."""
-        return self.allowed(network, 0.0) / max(1, self.allowed(network, 1.0))
+        share, total = 0.0, self.allowed(network, 1.0)
+        while (kept := self.allowed(network, share)) > share * total * (1 + 1e-9):
+            share = kept / total
+        return share
 
 
 class WeightScope(Scope):
