@@ -18,7 +18,7 @@ from tikhonet.descent.result import Status
 from tikhonet.network.graph import Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
-from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, add_numbers, as_batches, checked
+from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, add_numbers, as_batches, checked, mean
 from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
@@ -38,7 +38,7 @@ Watch = Callable[[Epoch], bool | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Stochastic(Recipe):
-    """Mini-batch block coordinate descent.
+    """Mini-batch block coordinate descent; the parameters of its steps, its start and its sparsity are `Recipe`'s.
 
     With a `budget` the run ends with a least-squares refit on its support.
 
@@ -55,14 +55,6 @@ class Stochastic(Recipe):
     refit : bool, default=True
         Whether V is at last fitted to the features without dropout, one more forward pass; else it is the running
         average.
-    change, momentum, damping_U, damping_W, ridge_V, memory, averaging, rank, metric : optional
-        The lengths, dampings and memories of the steps: see `Recipe`.
-    initial, initial_scale : optional
-        Where random weights come from, and their scale: see `Recipe`.
-    drop_inputs, drop_features : float, optional
-        The dropout of inputs and features: see `Recipe`.
-    budget : Budget, optional
-        How many weights may be nonzero: see `Budget`.
     """
 
     epochs: int = 10
@@ -198,7 +190,7 @@ class _Run:
 
     def measure(self, state: TrainingState, seconds: float) -> Epoch:
         if not state.finite:
-            raise FloatingPointError(f"the weights after epoch {len(state.epochs) + 1}")
+            raise FloatingPointError(f"epoch {len(state.epochs) + 1} gave NaN or infinity")
         number, loss, error = len(state.epochs) + 1, state.epoch_loss / max(state.epoch_rows, TINY), float("nan")
         value = loss
         if self.validation:
@@ -222,7 +214,7 @@ class _Run:
         if solver.refit and not broken:
             V = solver.refit_V(problem, V, _Features(self, W, scale), scale, self.stepper.reduce)
         if not is_finite(V, *W.values()) and not broken:
-            raise FloatingPointError("the last fit of the classifier")
+            raise FloatingPointError("the last fit of the classifier gave NaN or infinity")
         sparsity = measure_sparsity(problem, W, solver.budget, refit)
         training = Training(problem, Blocks({}, V, W), status, last.epochs, last, detail, sparsity=sparsity)
         return training if solver.polish is None or broken else self.polished(training, solver.polish)
@@ -297,13 +289,3 @@ def check_resumed(problem: Problem, state: TrainingState, first: Batch) -> None:
     then, now = f"{len(V)} targets in {V.dtype}", f"{new.shape[1]} targets in {new.dtype}"
     if now != then:
         raise ValueError(f"resume must be the state of a run with {now}, got one with {then}")
-
-
-def mean(values: Tensor, weight: Tensor | None, reduce: Reduce) -> float:
-    """The mean of one number per row, by weight, over the rows of all ranks."""
-    if weight is None:
-        sums = values.sum(), values.new_tensor(len(values))
-    else:
-        sums = values @ weight.to(values), weight.to(values).sum()
-    total, count = reduce(torch.stack(sums))
-    return float(total / count)

@@ -241,6 +241,7 @@ def factorise(H: Tensor) -> Tensor:
     """The Cholesky factors of one matrix or many, damped more where rounding has left them indefinite."""
     for damping in DAMPINGS:
         diagonal = H.diagonal(dim1=-2, dim2=-1)
+        factor: Tensor
         factor, failed = torch.linalg.cholesky_ex(H + torch.diag_embed(damping * diagonal) if damping else H)
         if not bool(failed.any()):
             return factor

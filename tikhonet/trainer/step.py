@@ -27,8 +27,10 @@ from tikhonet.trainer.state import TrainingState
 from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, mean_squares
 from tikhonet.trainer.sweep import TINY, Dropout, Pass, forward, targets_sweep
 
-NUMERICAL = FloatingPointError, torch.linalg.LinAlgError
+NUMERICAL = FloatingPointError, torch.linalg.LinAlgError  # type: ignore[attr-defined]
 """Errors of steps and fits that NaN or infinity has reached."""
+LEARNED = "W", "average", "classifier", "loss", "first_loss", "support", "density"
+"""The fields of a state, with its layers, that come back from the last good one."""
 SILENT = 1e-12
 """The rms of pre-activations below which no scale makes anything of a layer."""
 LOUD = 1e3
@@ -267,19 +269,8 @@ class Stepper:
             if not math.isfinite(loss) and state.trust < pace.least_trust:
                 raise FloatingPointError(f"step {state.step} gives NaN or infinity, however short")
             back = good.copy()
-            return changed(
-                state,
-                W=back.W,
-                average=back.average,
-                layers=stopped(back.layers),
-                classifier=back.classifier,
-                loss=back.loss,
-                first_loss=back.first_loss,
-                support=back.support,
-                density=back.density,
-                trust=pace.retreat_cut * state.trust,
-                rejected=state.rejected + 1,
-            )
+            learned = {name: getattr(back, name) for name in LEARNED} | {"layers": stopped(back.layers)}
+            return changed(state, trust=pace.retreat_cut * state.trust, rejected=state.rejected + 1, **learned)
         state = changed(state, loss=mean, first_loss=first)
         if pace.is_good(state.step, mean, good.loss) and state.finite:
             return changed(state, good=changed(state.copy(), good=None, best=None))
