@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import os
 from copy import copy
+from contextlib import suppress
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,13 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tikhonet.estimators.rows import Floats
 from tikhonet.network.errors import ArgumentError
+from tikhonet.network.graph import Network
+
+LARGEST = 1e200
+"""Weights beyond it could not be added up; those that are smaller than `NEGLIGIBLE` of the largest count as zero."""
+NEGLIGIBLE = 1e-30
+COPIES = 4
+"""Matrices like the weights that training keeps at least: the weights, their average, the last good ones, a step."""
 
 
 class ParameterError(ArgumentError, InvalidParameterError):
@@ -70,7 +81,40 @@ def check_weights(sample_weight: Any, X: Any) -> Floats:
         raise ArgumentError("sample_weight", str(error)) from None
     if not weight.any():
         raise ArgumentError("sample_weight", "sample_weight must be positive for at least one row, got zeros only")
-    return weight
+    largest = float(weight.max())
+    if not 1 / LARGEST <= largest <= LARGEST:
+        raise ArgumentError(
+            "sample_weight",
+            f"sample_weight must have its largest number between {1 / LARGEST:g} and {LARGEST:g}, got {largest:g}; "
+            "only ratios matter, so divide by it",
+        )
+    return np.where(weight < NEGLIGIBLE * largest, 0.0, weight)
+
+
+def check_size(network: Network, rows: int, outputs: int, dtype: str) -> None:
+    """Raise where weights or targets alone would not fit into the memory of this machine."""
+    number = np.dtype(dtype).itemsize
+    weights = sum(math.prod(map(float, network.shape(pair))) for pair in network.learned)
+    parts = {
+        "hidden_layer_sizes": number * COPIES * (weights + float(network.widths[-1]) * outputs),
+        "y": number * float(rows) * outputs,
+    }
+    for name, needed in parts.items():
+        if needed > (there := memory()):
+            what = f"layers of widths {network.widths[1:]}" if name != "y" else f"{outputs} targets for {rows} rows"
+            raise ArgumentError(
+                name,
+                f"{name} must leave room in memory, got {what}, with {network.widths[0]} inputs and {outputs} outputs: "
+                f"about {needed / 1e9:.3g} GB of {there / 1e9:.3g} GB; use fewer or narrower ones",
+            )
+
+
+def memory() -> float:
+    """The bytes that this process may have: those of the machine, or of the limit that it runs under."""
+    limits = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))] if hasattr(os, "sysconf") else [math.inf]
+    with suppress(OSError, ValueError):
+        limits.append(float(Path("/sys/fs/cgroup/memory.max").read_text()))  # "max" is no number
+    return min(limits)
 
 
 def check_callbacks(callbacks: Any) -> None:

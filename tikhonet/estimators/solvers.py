@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, ClassVar
 
 import torch
@@ -31,6 +33,7 @@ Watch = Callable[[Any], bool | None]
 STEPS = 150
 """Mini-batch steps that small data get; large data get `EPOCHS` passes where those are more."""
 EPOCHS = 10
+SMALL_WORK = 1e7
 CHANGE = 0.6
 """The relative change of a layer's pre-activations by the first step, whatever the size of the batches; that of deep
 plain networks is the trainer's own."""
@@ -84,6 +87,12 @@ class Course:
     @property
     def iterations(self) -> int:
         return self.method.iterations(self.solver)
+
+    def threads(self, count: int | None) -> AbstractContextManager[None]:
+        """The threads that `n_jobs` asks for, by the work of a batch."""
+        network, rows = self.problem.network, min(len(self.X), getattr(self.solver, "batch_size", len(self.X)))
+        weights = sum(math.prod(network.shape(pair)) for pair in network.learned)
+        return threads(count, float(rows * (weights + network.widths[-1] * self.targets.shape[1])))
 
     def run(self) -> Trained:
         return self.method.run(self)
@@ -186,15 +195,29 @@ def default_epochs(rows: int, batch: int) -> int:
 
 
 @contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Let torch use so many threads; -1 is as many as there are, None leaves them as they are."""
+def threads(count: int | None, work: float) -> Iterator[None]:
+    """Let torch use so many threads, at most one for each core; -1 is as many as torch has now.
+
+    None is one thread for steps of fewer than `SMALL_WORK` multiply-adds, else as many as torch has.
+    """
     before = torch.get_num_threads()
-    if count:
-        torch.set_num_threads(count if count > 0 else max(1, torch.get_num_threads() + 1 + count))
+    if count is None:
+        count = 1 if work < SMALL_WORK else before
+    wanted = min(count, os.cpu_count() or 1) if count > 0 else max(1, before + 1 + count)
+    if wanted > 1:
+        serial_children()
+    torch.set_num_threads(wanted)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@cache
+def serial_children() -> None:
+    """Let processes that are forked from now on compute on one thread: they have none of torch's, and would wait."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def certify_training(training: Training) -> Certificate:
