@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from copy import copy
 from contextlib import suppress
+from copy import copy
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -20,8 +21,9 @@ from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
 
 LARGEST = 1e200
-"""Weights beyond it could not be added up; those that are smaller than `NEGLIGIBLE` of the largest count as zero."""
+"""Numbers and weights beyond it could not be added up."""
 NEGLIGIBLE = 1e-30
+"""A weight that is a smaller share of the largest counts as zero."""
 COPIES = 4
 """Matrices like the weights that training keeps at least: the weights, their average, the last good ones, a step."""
 
@@ -38,7 +40,10 @@ class Columns:
 
     def check(self, X: Any, y: Any = "no_validation", *, reset: bool = True, **options: Any) -> Any:
         """X, and y if it is given, as `validate_data` returns them."""
-        return validate_data(self.seen, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, **options)
+        found = validate_data(self.seen, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, **options)
+        for name, values in zip("Xy", found if isinstance(found, tuple) else (found,), strict=False):
+            check_magnitude(name, getattr(values, "data", values) if issparse(values) else values)
+        return found
 
     def give(self, estimator: Any) -> None:
         """Set number and names of the columns that were seen."""
@@ -47,6 +52,15 @@ class Columns:
                 setattr(estimator, name, getattr(self.seen, name))
             elif hasattr(estimator, name):
                 delattr(estimator, name)
+
+
+def check_magnitude(name: str, values: Any) -> None:
+    """Raise where numbers are so large that differences and spreads of them would overflow."""
+    if values.dtype.kind == "f" and values.size:
+        largest = float(max(values.max(), -values.min()))
+        if largest > LARGEST:
+            message = f"{name} must hold numbers up to {LARGEST:g}, got {largest:g}; measure it in other units"
+            raise ArgumentError(name, message)
 
 
 def check_widths(sizes: Any) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +22,7 @@ from tikhonet.estimators.callbacks import users_level, watching
 from tikhonet.estimators.checks import check_size
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
-from tikhonet.estimators.solvers import Course, Trained
+from tikhonet.estimators.solvers import Course, Trained, threads
 from tikhonet.estimators.targets import Target
 from tikhonet.model.head_data import HeadData
 from tikhonet.model.heads import Head
@@ -101,7 +104,7 @@ class Plan:
     def train(self, rows: Rows, held_out: Rows | None = None, *, epochs: int | None = None, **start: Any) -> Trained:
         """Train on these rows, with bar and callbacks; say so where the run stopped short."""
         parameters, course = self.parameters, self.course(rows, held_out, epochs, **start)
-        with watching(parameters.callbacks, parameters.verbose, course.iterations) as watch, course.threads(parameters.n_jobs):
+        with watching(parameters.callbacks, parameters.verbose, course.iterations) as watch:
             trained = self.target.train(replace(course, watch=watch))
         if not epochs:
             warn_if_short(parameters, trained, watch.asked, bool(self.scaling.varies.any()))
@@ -112,8 +115,7 @@ class Plan:
         assert isinstance(trained.history, list)
         best = best_epoch(trained.history).number
         course = self.course(rows, watch=lambda epoch: epoch.number >= best, **start)
-        with course.threads(self.parameters.n_jobs):
-            again = course.run()
+        again = course.run()
         if again.iterations < best:  # interrupted
             return trained
         return replace(trained, W=again.W, V=again.V, state=again.state)
@@ -177,11 +179,35 @@ def fit(
     `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head. Each must
     have as many rows, at least some twenty, and the same whole number for `random_state`.
     """
+    with set_up(parameters, rows, target, reduce) as network:
+        return fit_all(parameters, rows, target, network, validation, last, reduce)
+
+
+@contextmanager
+def set_up(parameters: Parameters, rows: Rows, target: Target, reduce: Reduce = keep) -> Iterator[Network]:
+    """The network to train, after all checks that need no training, with threads for work of its size."""
+    network, outputs = parameters._network(rows.X.shape[1]), target.outputs(rows.Y)
+    check_device(parameters.device)
+    check_size(network, len(rows), outputs, parameters.dtype)
+    target.check_head(network.widths[-1], rows.Y.shape[1], reduce)
+    batch = getattr(parameters._method().build(parameters, len(rows), network), "batch_size", len(rows))
+    weights = sum(math.prod(network.shape(pair)) for pair in network.learned) + network.widths[-1] * outputs
+    with threads(parameters.n_jobs, batch * weights):
+        yield network
+
+
+def fit_all(
+    parameters: Parameters,
+    rows: Rows,
+    target: Target,
+    network: Network,
+    validation: Rows | None,
+    last: Fitted | None,
+    reduce: Reduce,
+) -> Fitted:
+    """Scaling, network, head, one after the other."""
     inputs = rows.X.shape[1]
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
-    network = parameters._network(inputs)
-    check_size(network, len(rows), target.outputs(rows.Y), parameters.dtype)
-    target.check_head(network.widths[-1], rows.Y.shape[1], reduce)
     seed, unit = draw_seed(parameters), rows.mean_weight(reduce)
     rows = rows.weighed_in(unit)
     scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, reduce=reduce)

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tikhonet.descent.result import Status
-from tikhonet.estimators.checks import check_size
-from tikhonet.estimators.fitting import HOLD_OUT_FROM, Fitted, Plan, draw_seed, scaled
+from tikhonet.estimators.fitting import HOLD_OUT_FROM, Fitted, Plan, draw_seed, scaled, set_up
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Memory, Rows, canonical, joined, sample
 from tikhonet.estimators.solvers import Trained
@@ -42,11 +41,10 @@ def fit_more(parameters: Parameters, rows: Rows, target: Target, last: Fitted | 
             "hidden_layer_sizes, network and skip must be those of the last fit for partial_fit to go on, "
             f"with widths {last.model.network.widths}, got {network.widths}; use fit to begin anew",
         )
-    check_size(network, len(rows), target.outputs(rows.Y), parameters.dtype)
-    target.check_head(network.widths[-1], rows.Y.shape[1])
-    if last is None or last.memory.first:
-        return begin(parameters, rows, target, last.memory if last else Memory())
-    return go_on(parameters, rows, target, last)
+    with set_up(parameters, rows, target):
+        if last is None or last.memory.first:
+            return begin(parameters, rows, target, last.memory if last else Memory())
+        return go_on(parameters, rows, target, last)
 
 
 def begin(parameters: Parameters, rows: Rows, target: Target, memory: Memory) -> Fitted:

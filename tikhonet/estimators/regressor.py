@@ -66,8 +66,9 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train for one epoch over these rows.
 
-        The first 100 rows of a stream fix the scaling of inputs and targets, in however many calls they come: until then
-        each call begins anew on all of them. A feature that was constant so far gets its scaling when it is no more.
+        The first 100 rows of a stream fix the scaling of inputs and targets, in however many calls they come: until
+        then each call begins anew on all of them. A feature that was constant so far gets its scaling when it is no
+        more.
 
         A model from a file, whose rows are gone, stays as it is until a better one is learned.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, ClassVar
@@ -33,7 +33,9 @@ Watch = Callable[[Any], bool | None]
 STEPS = 150
 """Mini-batch steps that small data get; large data get `EPOCHS` passes where those are more."""
 EPOCHS = 10
-SMALL_WORK = 1e7
+SMALL_WORK = 1e8
+"""Multiply-adds of a forward pass over a batch below which one thread computes: two were 4 to 40 times slower where
+other processes had the cores, since each small product waits for both."""
 CHANGE = 0.6
 """The relative change of a layer's pre-activations by the first step, whatever the size of the batches; that of deep
 plain networks is the trainer's own."""
@@ -87,12 +89,6 @@ class Course:
     @property
     def iterations(self) -> int:
         return self.method.iterations(self.solver)
-
-    def threads(self, count: int | None) -> AbstractContextManager[None]:
-        """The threads that `n_jobs` asks for, by the work of a batch."""
-        network, rows = self.problem.network, min(len(self.X), getattr(self.solver, "batch_size", len(self.X)))
-        weights = sum(math.prod(network.shape(pair)) for pair in network.learned)
-        return threads(count, float(rows * (weights + network.widths[-1] * self.targets.shape[1])))
 
     def run(self) -> Trained:
         return self.method.run(self)
@@ -204,9 +200,8 @@ def threads(count: int | None, work: float) -> Iterator[None]:
     if count is None:
         count = 1 if work < SMALL_WORK else before
     wanted = min(count, os.cpu_count() or 1) if count > 0 else max(1, before + 1 + count)
-    if wanted > 1:
-        serial_children()
-    torch.set_num_threads(wanted)
+    forked = wanted > 1 and threaded_process() != os.getpid()
+    torch.set_num_threads(1 if forked else wanted)
     try:
         yield
     finally:
@@ -214,10 +209,11 @@ def threads(count: int | None, work: float) -> Iterator[None]:
 
 
 @cache
-def serial_children() -> None:
-    """Let processes that are forked from now on compute on one thread: they have none of torch's, and would wait."""
+def threaded_process() -> int:
+    """The process that torch's threads are in. One forked from it has none of them, and would wait: it uses one."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+    return os.getpid()
 
 
 def certify_training(training: Training) -> Certificate:

@@ -55,7 +55,7 @@ class Target(ABC):
 
     def outputs(self, Y: Floats) -> int:
         """Columns of the targets of the loss."""
-        return Y.shape[1]
+        return int(Y.shape[1])
 
     @abstractmethod
     def head(self, V: Floats) -> HeadKind:
@@ -68,7 +68,7 @@ class Target(ABC):
             raise ArgumentError(
                 "head",
                 "head must need sums over rows alone where several machines have some each, got one that "
-                f"scikit-learn fits; use {', '.join(head_names(numbers=not kind.classes, by_sums=True))}",
+                f"scikit-learn fits; use {', '.join(sorted(head_names(not kind.classes, by_sums=True)))}",
             )
         kind.check(width, outputs)
 

@@ -1,4 +1,4 @@
-"""Features that a head is fitted to, and how far its scores are to be believed; every sum over rows ends in `reduce`."""
+"""Features that a head is fitted to, and how far its scores are believed; every sum over rows ends in `reduce`."""
 
 from __future__ import annotations
 

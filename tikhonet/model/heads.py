@@ -2,9 +2,9 @@
 
     scores = coef features + intercept,    P(class | x) = softmax(sharpness * scores)
 
-Every sum over rows ends in the `reduce` of its data. A kind of head has one strength of regularisation. It is chosen on rows that the network was not trained on, the only
+A kind of head has one strength of regularisation. It is chosen on rows that the network was not trained on, the only
 ones on which its features are honest; then the map is fitted on all rows that may be used. A new kind is a subclass of
-`HeadKind`, and its name is known to the estimators from then on.
+`HeadKind`, and its name is known to the estimators from then on. Sums over rows end in the `reduce` of the data.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class HeadKind(ABC):
 
     def check(self, width: int, outputs: int) -> None:
         """Raise where no head of this kind can be fitted on so many features, before anything is trained."""
+        return
 
     def loss(self, head: Head, data: HeadData) -> float:
         """The sum of squares of the scores' differences to the targets."""

@@ -53,8 +53,11 @@ class Scaling:
         return self.low < self.high
 
     def with_more(self, X: Floats, weight: Floats, seen: float) -> Scaling:
-        """The scaling after more rows: features that were constant in rows of total weight `seen`, and no more are, get
-        the spread of all rows; the others stay."""
+        """The scaling after more rows.
+
+        Features that were constant in rows of total weight `seen`, and no more are, get the spread of all rows; the
+        others stay.
+        """
         if self.varies.all():
             return self
         now = Scaling.fit(np.vstack([self.shift, X]), np.concatenate([[seen], weight]))
@@ -92,7 +95,7 @@ def spread(X: Floats, weight: Floats, reduce: Reduce = keep) -> tuple[Floats, Fl
     """Weighted mean and standard deviation of each column; that of a column that is constant but for rounding is 0."""
     largest = np.maximum(X.max(0), -X.min(0))
     # In units of a power of two near the largest value: exact, and no square overflows.
-    unit = np.ldexp(1.0, largest_exponent(largest, reduce))
+    unit = np.ldexp(1.0, np.minimum(largest_exponent(largest, reduce), 1023))
     share = weight / added(weight.sum(), reduce)
     mean = weighted_sum(lambda rows: rows / unit, X, share, reduce)
     variance = weighted_sum(lambda rows: np.square(rows / unit - mean), X, share, reduce)
