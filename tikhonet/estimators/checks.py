@@ -25,7 +25,7 @@ LARGEST = 1e200
 NEGLIGIBLE = 1e-30
 """A weight that is a smaller share of the largest counts as zero."""
 COPIES = 4
-"""Matrices like the weights that training keeps at least: the weights, their average, the last good ones, a step."""
+"""Matrices like the weights that training keeps at least, and like the layers of a batch."""
 
 
 class ParameterError(ArgumentError, InvalidParameterError):
@@ -105,12 +105,12 @@ def check_weights(sample_weight: Any, X: Any) -> Floats:
     return np.where(weight < NEGLIGIBLE * largest, 0.0, weight)
 
 
-def check_size(network: Network, rows: int, outputs: int, dtype: str) -> None:
-    """Raise where weights or targets alone would not fit into the memory of this machine."""
+def check_size(network: Network, rows: int, batch: int, outputs: int, dtype: str) -> None:
+    """Raise where weights, layers or targets alone would not fit into the memory of this machine."""
     number = np.dtype(dtype).itemsize
     weights = sum(math.prod(map(float, network.shape(pair))) for pair in network.learned)
     parts = {
-        "hidden_layer_sizes": number * COPIES * (weights + float(network.widths[-1]) * outputs),
+        "hidden_layer_sizes": number * COPIES * (weights + batch * float(sum(network.widths))),
         "y": number * float(rows) * outputs,
     }
     for name, needed in parts.items():
