@@ -18,6 +18,7 @@ from tikhonet.data.tables import MALFORMED
 from tikhonet.hashing import HammingIndex, pack
 from tikhonet.hashing.codes import Codes, check_codes, n_bytes
 from tikhonet.hashing.index import KINDS
+from tikhonet.model.reading import load_arrays
 from tikhonet.model.storage import ModelFormatError
 
 EXAMPLE = "tikhonet search codes.npy codes.npy --k 5 --output neighbours.csv"
@@ -162,7 +163,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise Failure(f"{path} is of an unknown kind; codes are read from .npy and .npz")
     try:
         with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
+            loaded = load_arrays(file)
             return {"codes": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
     except MALFORMED as error:
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -18,14 +18,15 @@ from torch import Tensor
 
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
+from tikhonet.model.reading import ModelFormatError, complaint
 from tikhonet.model.scaling import Scaling
-from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.activation import Activation
 from tikhonet.network.edges import Edge
 from tikhonet.network.graph import BIAS, Network, Pair, Weights
 
 MAX_EDGES = 4096
 """Checking a network takes layers x edges steps, so a file must not choose their number freely."""
+MAX_WIDTH = 2**31
 VECTORS = ("shift", "scale", "low", "high")
 
 
@@ -58,8 +59,8 @@ def network_from_header(header: object) -> Network:
         raise ModelFormatError(
             f"the network must have at most {MAX_EDGES} edges and layers, got {len(edges)} and {len(widths)}"
         )
-    if not all(type(width) is int for width in widths):
-        raise ModelFormatError("the network's widths must be integers")
+    if not all(type(width) is int and width < MAX_WIDTH for width in widths):
+        raise ModelFormatError(f"the network's widths must be integers below {MAX_WIDTH}")
     kinds: dict[Pair, str | Edge] = {}
     try:
         for edge in edges:
@@ -72,7 +73,7 @@ def network_from_header(header: object) -> Network:
     except ModelFormatError:
         raise
     except (ValueError, TypeError, KeyError) as error:
-        raise ModelFormatError(f"the network is not valid: {error}") from None
+        raise ModelFormatError(f"the network is not valid: {complaint(error)}") from None
 
 
 def weight_name(pair: Pair) -> str:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from tikhonet.model.reading import Arrays, complaint
 from tikhonet.paper.experiment import find_experiment, parse
 from tikhonet.paper.records import FILE, Record, RecordError, pack_pictures, write_whole
 
@@ -48,11 +47,11 @@ def convert_folder(folder: Path) -> bool:
 def read_old(path: Path) -> Record:
     try:
         content = json.loads(path.read_text())
-        with np.load(path.with_suffix(".npz"), allow_pickle=False) as arrays:
-            pictures = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, RecursionError) as error:
+        with path.with_suffix(".npz").open("rb") as file:
+            pictures = dict(Arrays(file))
+    except Exception as error:  # archives, their compression, NumPy and JSON have some ten errors for damage
         raise RecordError(
-            f"{path} and its .npz must be a record of version 0.1, and cannot be read ({error})"
+            f"{path} and its .npz must be a record of version 0.1, and cannot be read ({complaint(error)})"
         ) from None
     if not isinstance(content, dict) or content.pop("version", None) != 1:
         raise RecordError(f"{path} must be a record of version 0.1, and is not; delete it, or choose another folder")
