@@ -17,6 +17,7 @@ import tempfile
 import warnings
 import zipfile
 from collections import Counter
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +194,7 @@ def damaged(raw, draw):
 
 def changed(content, draw):
     """JSON with something in it replaced, dropped or added."""
+    value = deepcopy(draw.choice(VALUES))
     if isinstance(content, (dict, list)) and content and draw.random() < 0.85:
         keys = list(content) if isinstance(content, dict) else range(len(content))
         key = draw.choice(list(keys))
@@ -200,13 +202,13 @@ def changed(content, draw):
             case 0:
                 del content[key]
             case 1 if isinstance(content, dict):
-                content[draw.choice(("n_bits", "self", "x", "lists", "flips", "network"))] = draw.choice(VALUES)
+                content[draw.choice(("n_bits", "self", "x", "lists", "flips", "network"))] = value
             case 1 | 2 if isinstance(content, list):
-                content.append(draw.choice((content[key], draw.choice(VALUES))))
+                content.append(deepcopy(draw.choice((content[key], value))))
             case _:
                 content[key] = changed(content[key], draw)
         return content
-    return draw.choice(VALUES)
+    return value
 
 
 def changed_array(values, draw):

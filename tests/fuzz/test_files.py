@@ -1,7 +1,9 @@
 """No file crashes the process: mutants of every kind, and the attacks that version 0.1 fell to."""
 
+import gzip
 import io
 import json
+import lzma
 import subprocess
 import sys
 import time
@@ -13,7 +15,7 @@ import pytest
 import torch
 
 from tikhonet import BCDClassifier
-from tikhonet.data import DataError, read_table
+from tikhonet.data import DataError, read_folder, read_table
 from tikhonet.hashing import HammingIndex
 from tikhonet.model import storage
 from tikhonet.model.export import CSRModel
@@ -232,3 +234,18 @@ def test_a_mistake_of_the_caller_is_no_fault_of_the_file(tmp_path):
     with pytest.raises(ValueError, match="kind must be one of") as caught:
         HammingIndex.load(path, "tree")
     assert not isinstance(caught.value, ModelFormatError)
+
+
+def test_an_image_of_far_more_pixels_than_its_file_is_worth_is_refused(tmp_path):
+    from PIL import Image
+
+    Image.new("L", (9000, 9000)).save(tmp_path / "black.png")
+    with pytest.raises(DataError, match="would take 243,000,000 bytes of memory"):
+        read_folder(tmp_path)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_packed_file_of_far_more_than_it_is_worth_is_refused(pack, tmp_path):
+    (tmp_path / "a-idx1-ubyte.gz").write_bytes(pack(bytes(FLOOR + 1)))
+    with pytest.raises(DataError, match="of memory"):
+        read_table(tmp_path / "a-idx1-ubyte.gz")

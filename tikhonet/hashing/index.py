@@ -171,7 +171,7 @@ class HammingIndex:
     def _fill(self, arrays: dict[str, NDArray[Any]], choose: bool) -> None:
         """Add what a file holds; `choose` says whether lists that do not fit its centres are chosen anew."""
         codes, ids, centres = arrays["codes"], arrays["ids"], arrays.get("centres")
-        if centres is not None and self.settings.get("lists", len(centres)) == len(centres):
+        if centres is not None and len(centres) and self.settings.get("lists", len(centres)) == len(centres):
             self._use(centres)
         elif self.kind == "ivf" and len(codes):
             if not choose:
