@@ -8,7 +8,6 @@ edges and biases, and have no activation: ReLU.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -82,20 +81,17 @@ def weight_name(pair: Pair) -> str:
     return f"W.{n}.{'bias' if m == BIAS else m}"
 
 
-def parse_weight_name(name: str) -> Pair:
-    found = re.fullmatch(r"W\.([1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8}|bias)", name)
-    if not found:
-        raise ModelFormatError(f"a weight must be named like 'W.2.1' or 'W.2.bias', got {name[:80]!r}")
-    return int(found[1]), BIAS if found[2] == "bias" else int(found[2])
-
-
 def weight_tensors(W: Weights) -> dict[str, Tensor]:
     return {weight_name(pair): matrix for pair, matrix in W.items()}
 
 
 def weights_from_tensors(network: Network, tensors: Mapping[str, Tensor]) -> Weights:
     """The weights among the tensors, exactly those that the network learns; other names are left alone."""
-    W = {parse_weight_name(name): tensor for name, tensor in tensors.items() if name.startswith("W.")}
+    names = [weight_name(pair) for pair in network.learned]
+    found = {name for name in tensors if name.startswith("W.")}
+    if found != set(names):
+        raise ModelFormatError(f"the weights must hold the learned edges {names}, got {sorted(found)}")
+    W = {pair: tensors[weight_name(pair)] for pair in network.learned}
     try:
         network.check_weights(W)
     except ValueError as error:

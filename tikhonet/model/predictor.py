@@ -58,7 +58,9 @@ class Predictor(Fastest):
         if kernel == "native":
             library()
         self.model, self.kernel, self.dtype = model.checked(), kernel, dtype
-        names = self._candidates() if kernel == "auto" else (kernel,)
+        names: tuple[str, ...] = (kernel,)
+        if kernel == "auto":
+            names = ("dense",) if model.nonzero >= SPARSE_BELOW else ("dense", "csr")
         super().__init__({name: partial(self._make, name) for name in names})
 
     def __call__(self, X: Any) -> Floats:
@@ -73,9 +75,6 @@ class Predictor(Fastest):
     def predict(self, X: Any) -> Any:
         """Labels where there are classes, else the scores."""
         return self.model.labels(self(X))
-
-    def _candidates(self) -> tuple[str, ...]:
-        return ("dense",) if self.model.nonzero >= SPARSE_BELOW else ("dense", "csr")
 
     def _make(self, name: str) -> Kernel:
         if name == "dense":

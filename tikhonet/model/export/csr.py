@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from tikhonet.model.export.format import Export, Format
 from tikhonet.model.kernels import SparseLayers
@@ -45,19 +45,6 @@ class CSRModel:
     @property
     def network(self) -> Network:
         return self.layers.network
-
-    @property
-    def matrices(self) -> dict[str, csr_array]:
-        """Weights and head by the names that they have in a file."""
-        named = {weight_name(pair): matrix for pair, matrix in self.layers.weights.items()}
-        return named if self.coef is None else named | {"coef": self.coef}
-
-    @property
-    def vectors(self) -> dict[str, Floats]:
-        """Scaling, intercept and biases by the names that they have in a file."""
-        intercept = {} if self.intercept is None else {"intercept": self.intercept}
-        biases = {weight_name(pair): bias for pair, bias in self.layers.biases.items()}
-        return vars(self.scaling) | intercept | biases
 
     @property
     def nbytes(self) -> int:
@@ -125,8 +112,16 @@ class CSRModel:
         return self.layers.features(self.scaling(x, self.dtype))
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        parts = {f"{name}.{part}": getattr(matrix, part) for name, matrix in self.matrices.items() for part in PARTS}
-        return self.vectors | parts
+        """Scaling, head, biases and weights by the names that they have in a file."""
+        head = {} if self.coef is None else {"coef": self.coef, "intercept": self.intercept}
+        weights = {weight_name(pair): values for pair, values in (self.layers.biases | self.layers.weights).items()}
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, values in (vars(self.scaling) | head | weights).items():
+            if issparse(values):
+                arrays |= {f"{name}.{part}": getattr(values, part) for part in PARTS}
+            else:
+                arrays[name] = values
+        return arrays
 
 
 class CSR(Format):
