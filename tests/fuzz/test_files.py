@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.model.test_storage import sealed
 from tikhonet import BCDClassifier
 from tikhonet.data import DataError, read_folder, read_table
 from tikhonet.hashing import HammingIndex
@@ -190,6 +191,27 @@ def test_archives_of_other_kinds_and_broken_ones_give_the_librarys_error(method,
     for error, read in readers(path):
         with pytest.raises(error):
             read()
+
+
+@pytest.mark.parametrize("piece", ["[]", "{}", '{"":0}', "1e1", '"aa"'])
+def test_a_header_costs_no_more_than_a_hundred_times_its_file(piece, tmp_path, csr):
+    text = f"[{','.join([piece] * 100_000)}]"
+    (tmp_path / "m").write_bytes(sealed([], header_text=f'{{"a":{text}}}'))
+    tracemalloc.start()
+    storage.load(tmp_path / "m")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < GROWTH * (tmp_path / "m").stat().st_size
+    long = f"[{','.join([piece] * (FLOOR // 100))}]"
+    path = csr(header=np.frombuffer(long.encode(), np.uint8))
+    with np.load(path) as file:
+        np.savez_compressed(path, **file)
+    tracemalloc.start()
+    with pytest.raises(ModelFormatError, match="of memory"):
+        CSRModel.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < FLOOR
 
 
 @pytest.mark.parametrize("text", ["", "!!", "AAAA", "eJw=", "eJzt"])

@@ -22,7 +22,7 @@ from tikhonet.model.export.format import Export, Format
 from tikhonet.model.kernels import SparseLayers
 from tikhonet.model.model import Label, Model, as_inputs, check_scores
 from tikhonet.model.model_file import VECTORS, network_from_header, network_header, weight_name
-from tikhonet.model.reading import Arrays, open_file, parse_json, refusing
+from tikhonet.model.reading import Arrays, open_file, refusing
 from tikhonet.model.scaling import Floats, Scaling
 from tikhonet.model.storage import write_atomically
 from tikhonet.network.graph import Network
@@ -155,9 +155,9 @@ def linear_scores(features: Floats, coef: csr_array, intercept: Floats) -> Float
     return scores
 
 
-def _parts(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def _parts(arrays: Arrays) -> dict[str, Any]:
     """The fields of a model from the arrays of a file, each checked."""
-    header = parse_json(arrays["header"].tobytes())
+    header = arrays.json("header")
     if header["version"] not in (1, VERSION):
         raise ValueError(f"it has version {header['version']}, and this tikhonet reads up to {VERSION}")
     network = network_from_header(header["network"])
