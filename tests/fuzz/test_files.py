@@ -89,6 +89,11 @@ FORGED = {
     "a sharpness of 1e308": lambda m: ({"fitted": fitted(sharpness={"forward": 1e308})}, {}),
     "a sharpness of 0": lambda m: ({"fitted": fitted(sharpness={"forward": 0.0})}, {}),
     "an endless width": lambda m: ({"network": {"widths": [16, 10**300], "edges": [[1, 0, "dense"]]}}, {}),
+    "a device that is none": lambda m: ({"parameters": m.get_params() | {"device": "ivf"}}, {}),
+    "energies beyond numbers": lambda m: (
+        {"parameters": {"decision": "energy"}},
+        {"V": torch.full(m.model_.V.shape, 1e200, dtype=torch.float64)},
+    ),
     "steps without end": lambda m: ({"n_iter": 1e300}, {}),
 }
 

@@ -217,7 +217,18 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             del measured["energy"]  # what older files say where it was not measured
         if "forward" not in measured or not set(measured) <= {"forward", "energy"}:
             raise ValueError(f"sharpness must hold that of the rules forward and energy, got {measured}")
+        if self.decision == "energy":
+            self._check_energies(model, measured.get("energy", 1.0))
         return replace(self._target(labels), sharpness=measured)
+
+    def _check_energies(self, model: Model, sharpness: float) -> None:
+        """Raise where the energies of the largest inputs, or of middling ones, are not finite."""
+        with np.errstate(all="ignore"):
+            ends = model.scaling(np.stack([model.scaling.low, model.scaling.shift, model.scaling.high]))
+            problem = build_problem(self, model.network, self._loss(), 1.0)
+            found = sharpness * energies(problem, model.W, model.V, ends, model.outputs)
+        if sharpness <= 0 or not np.isfinite(found).all():
+            raise ValueError("weights, V and parameters must give finite energies; fit again")
 
 
 def weigh(rows: Rows, factors: Floats) -> Rows:

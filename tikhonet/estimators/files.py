@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
+import torch
 
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import users_level
@@ -64,6 +65,7 @@ def load_estimator(cls: type, path: Path) -> Any:
         elif network.activation != Activation.named(estimator.activation):
             estimator.activation = network.activation  # an object, which was left out
         estimator._validate_params()
+        torch.device(estimator.device)  # raises where no machine has such a one
         target = estimator._target_from_file(dict(header["fitted"]), model)
         zeros = header.get("sparsity")
         if not zeros:
