@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
-
+from tikhonet.model.reading import Arrays, complaint
 from tikhonet.paper.records import FILE, VERSION, RecordError, pack_pictures, seal, write_whole
 
 KEYS = {
@@ -30,11 +29,12 @@ def convert_folder(folder: Path) -> None:
     for path in sorted(folder.glob("records/*.json")):
         try:
             content = json.loads(path.read_text())
-            with np.load(path.with_suffix(".npz"), allow_pickle=False) as arrays:
-                content["pictures"] = {} if content["method"] in pictured else pack_pictures(dict(arrays))
+            with path.with_suffix(".npz").open("rb") as file:
+                content["pictures"] = {} if content["method"] in pictured else pack_pictures(dict(Arrays(file)))
             content["checks"] = [{"key": KEYS.get(check["claim"], "descent")} | check for check in content["checks"]]
-        except (OSError, ValueError, EOFError, KeyError, TypeError, RecursionError) as error:
-            raise RecordError(f"{path} and its .npz must be a record of version 0.1, and are not ({error})") from None
+        except Exception as error:  # archives, their compression, NumPy and JSON have some ten errors for damage
+            reason = complaint(error)
+            raise RecordError(f"{path} and its .npz must be a record of version 0.1, and are not ({reason})") from None
         pictured.add(content["method"])
         if content.get("way") == "brief":
             content |= {"way": "fewer", "method": content["method"].replace("brief", "fewer")}

@@ -25,6 +25,8 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tikhonet.model.reading import inflate, read_array, refusing
+
 VERSION = 2
 FILE = "records.jsonl"
 REMEDY = "delete the line, and the trial is done again"
@@ -81,7 +83,7 @@ class Record:
     def picture(self, name: str) -> NDArray[Any]:
         try:
             return unpack_picture(self.pictures[name])
-        except (KeyError, ValueError, EOFError, zlib.error) as error:
+        except (KeyError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise RecordError(
                 f"the record {self.name} must hold the picture {name}, which cannot be read ({reason}); {REMEDY}"
@@ -221,8 +223,9 @@ def pack_pictures(pictures: Mapping[str, NDArray[Any]]) -> dict[str, str]:
 
 
 def unpack_picture(text: str) -> NDArray[Any]:
-    array: NDArray[Any] = np.load(io.BytesIO(zlib.decompress(base64.b64decode(text))), allow_pickle=False)
-    return array
+    with refusing("a picture cannot be read", "run its trial again"):
+        content = inflate(base64.b64decode(text, validate=True))
+        return read_array(io.BytesIO(content), len(content))
 
 
 def finite(value: float) -> float | None:
