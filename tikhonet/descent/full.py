@@ -21,6 +21,7 @@ from tikhonet.descent.feature_step import update_features
 from tikhonet.descent.linear import update_classifier, update_weights
 from tikhonet.descent.result import BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Proximal, Schedule
+from tikhonet.descent.stationarity import measure_stationarity
 from tikhonet.descent.start import check_blocks, initial_blocks
 from tikhonet.network.graph import Array, Layers, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem, Terms
@@ -82,8 +83,8 @@ class BlockDescent:
     """Block coordinate descent on Eq. 4 over all samples.
 
     `schedule`: `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges.
-    `tol`: a point is stationary when the projected gradient of each block, in float64, is at most `tol`
-    times the larger of 1 and the starting point's. `inner_tol` bounds the relative optimality residual of each
+    `tol`: a point is stationary when exact steps of its blocks would lower f by at most this share of it.
+    `inner_tol` bounds the relative optimality residual of each
     sub-problem. `extrapolate` tries, after each iteration, to go on along it, and takes that step only
     if f falls. `check_every`: iterations between two measurements of stationarity (one costs about
     eight products of samples x width x width in float64).
@@ -91,7 +92,7 @@ class BlockDescent:
 
     schedule: Schedule = Proximal()
     max_iter: int = 100
-    tol: float = 1e-4
+    tol: float = 1e-5
     inner_tol: float = 1e-3
     initial_features: Literal["random", "forward"] = "random"
     extrapolate: bool = False
@@ -143,8 +144,7 @@ class _Run:
     def __init__(self, solver: BlockDescent, problem: Problem, samples: Samples, blocks: Blocks) -> None:
         self.solver, self.problem, self.samples, self.blocks = solver, problem, samples, blocks
         self.terms = problem.objective(blocks, samples)
-        first = problem.stationarity(blocks, samples)
-        self.history = History(self.terms, first.tolerance(solver.tol), stationarity={0: first})
+        self.history = History(self.terms, solver.tol, stationarity={0: measure_stationarity(problem, blocks, samples)})
         self.last, self.momentum = blocks, 0.5
         self.guess: Layers = {}
 
@@ -239,8 +239,8 @@ class _Run:
         """How the run ends here, if it does."""
         exhausted = self.solver.schedule.exhausted(t)
         if exhausted or t % self.solver.check_every == 0 or t == self.solver.max_iter:
-            residual = self.problem.stationarity(self.blocks, self.samples)
-            self.history.stationarity[t] = residual
-            if residual.within(self.history.tolerance):
+            stationarity = measure_stationarity(self.problem, self.blocks, self.samples)
+            self.history.stationarity[t] = stationarity
+            if stationarity.within(self.solver.tol):
                 return Status.STATIONARY
         return Status.SCHEDULE_EXHAUSTED if exhausted else None

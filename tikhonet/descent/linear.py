@@ -150,14 +150,13 @@ def update_layer(
         Z = network.pre_activation(n, U, blocks.W, network.fixed_sources(n))
         return gamma * problem.lift.grad_Z(U[n], Z if scores is None else Z.add_(scores), network.activation)
 
-    ridges = torch.tensor([problem.edge_ridge((n, m)) for m in sources], dtype=torch.float64, device=blocks.V.device)
     fit = LinearFit(
         samples=samples,
         inputs=inputs,
         slope=slope,
         curvature=gamma,
         quadratic=problem.lift.quadratic,
-        ridge=ridges.repeat_interleave(torch.tensor(network.stacked_widths(n), device=ridges.device)),
+        ridge=problem.layer_ridge(n).to(blocks.V.device),
         set_=problem.layer_set(n),
     )
     given = all(m <= 0 for m in sources)
