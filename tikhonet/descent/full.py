@@ -92,7 +92,7 @@ class BlockDescent:
 
     schedule: Schedule = Proximal()
     max_iter: int = 100
-    tol: float = 1e-5
+    tol: float = 1e-6
     inner_tol: float = 1e-3
     initial_features: Literal["random", "forward"] = "random"
     extrapolate: bool = False

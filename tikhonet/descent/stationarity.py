@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.descent.convex import largest_eigenvalue, solve_rows
+from tikhonet.descent.linear import given_gram
 from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples, rows_of
@@ -22,7 +23,9 @@ from tikhonet.problem.sets import ConvexSet
 ROUNDING = 4.0
 """A block is known to so many units in the last place, which solving and storing it have left."""
 
-FACTORS = (1.0, 0.1, 0.01, 0.001)
+FACTORS = (1.0, 0.01)
+"""Curvatures of the projections that bound a decrease over a set, relative to the largest: one finds the normals at
+the point itself, the other those further on."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +72,23 @@ class _Measurement:
         self.V = blocks.V.double()
         self.W: Weights = {edge: matrix.double() for edge, matrix in blocks.W.items()}
         self.layers = [n for n in problem.network.hidden if problem.network.learned_sources(n)]
-        self.curvature = {n: self.diagonal(n) for n in problem.network.hidden}
+        self.given = {str(n): gram for n in self.layers if (gram := given_gram(problem, samples, n)) is not None}
+        self.curvature = {n: self.largest_curvature(n) for n in problem.network.hidden}
         self.sums: dict[str, Tensor] = {}
         for rows in samples.chunks():
             self.add_rows(rows)
         self.sums = {name: samples.reduce(part) for name, part in self.sums.items()}
+        self.sums |= {f"gram {name}": gram for name, gram in self.given.items()}
 
-    def diagonal(self, n: int) -> Tensor:
-        """A bound on the second derivatives of f in the units of layer n."""
+    def largest_curvature(self, n: int) -> float:
+        """The largest second derivative that f can have in a unit of layer n."""
         problem, network = self.problem, self.problem.network
         total = self.V.new_full((network.widths[n],), problem.gamma_of(n))
         for k in network.targets(n):
             total += problem.gamma_of(k) * network.edges[k, n].onward(self.W.get((k, n)))
-        return total + problem.loss.curvature * self.V.square().sum(0) if n == network.depth else total
+        if n == network.depth:
+            total += problem.loss.curvature * self.V.square().sum(0)
+        return float(total.max())
 
     def add(self, name: str, part: Tensor) -> None:
         self.sums[name] = part if name not in self.sums else self.sums[name] + part
@@ -108,12 +115,12 @@ class _Measurement:
         self.add("U", -_inner(self.samples.weigh(step, rows), model))
         residual = value_(U - self.samples.weigh(slope, rows)).sub_(U)
         self.add("residual", _inner(residual, residual))
-        strain = torch.mul(U, self.curvature[n])
-        self.add("rounding", _inner(self.samples.weigh(strain, rows), strain) / (2 * gamma))
+        self.add("rounding", _inner(self.samples.weigh(U, rows), U) * self.curvature[n] ** 2 / (2 * gamma))
 
     def add_fit(self, name: str, slope: Tensor, inputs: Tensor, rows: slice) -> None:
         self.add(f"gradient {name}", slope.T @ inputs)
-        self.add(f"gram {name}", self.samples.weigh(inputs, rows).T @ inputs)
+        if name not in self.given:
+            self.add(f"gram {name}", self.samples.weigh(inputs, rows).T @ inputs)
 
     def result(self) -> Stationarity:
         problem, network, sums = self.problem, self.problem.network, self.sums

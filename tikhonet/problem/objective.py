@@ -174,8 +174,8 @@ class Problem:
         """Gradients of each sample's terms in its U[n], in its Z[n] (for the W-step) and in its scores (for the V-step)."""
         network, last = self.network, self.network.depth
         Z = {n: network.pre_activation(n, U, W) for n in network.hidden}
-        grad_Z = {n: self.gamma_of(n) * self.lift.grad_Z(U[n], Z[n], network.activation) for n in network.hidden}
-        grad_U = {n: self.gamma_of(n) * (U[n] - Z[n]) for n in network.hidden}
+        grad_Z = {n: self.lift.grad_Z(U[n], Z[n], network.activation).mul_(self.gamma_of(n)) for n in network.hidden}
+        grad_U = {n: (U[n] - Z[n]).mul_(self.gamma_of(n)) for n in network.hidden}
         for (k, n), edge in network.edges.items():
             if n in grad_U:
                 edge.adjoint(grad_Z[k], W.get((k, n)), out=grad_U[n])
