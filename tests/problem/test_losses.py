@@ -124,7 +124,7 @@ def test_softmax_is_stable_for_scores_of_10000(dtype):
 
 @pytest.mark.parametrize("delta", [0.0, -1.0, float("inf"), float("nan")])
 def test_huber_delta_must_be_positive_and_finite(delta):
-    with pytest.raises(ValueError, match=f"delta must be a positive number, got {delta}"):
+    with pytest.raises(ValueError, match=f"delta must be positive and finite, got {delta}"):
         Huber(delta)
 
 

@@ -16,6 +16,7 @@ from scipy import stats
 from tikhonet.descent.result import History, Result
 from tikhonet.descent.schedules import Schedule
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
+from tikhonet.network.arguments import check_type
 from tikhonet.problem.objective import Blocks, Problem
 
 ANSWERS = {True: "yes", False: "NO", None: "cannot be told"}
@@ -83,6 +84,7 @@ class Certificate:
 
 def certify(result: Result) -> Certificate:
     """Check the point that a run reached, in float64, and every step that led to it."""
+    check_type("result", result, Result, remedy="what BlockDescent.run returns")
     stationarity = measure_stationarity(result.problem, result.blocks, result.samples)
     rate = fit_rate(result.history)
     checks = (

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Literal
 
 import torch
@@ -23,6 +24,7 @@ from tikhonet.descent.result import BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Proximal, Schedule
 from tikhonet.descent.stationarity import measure_stationarity
 from tikhonet.descent.start import check_blocks, initial_blocks
+from tikhonet.network.arguments import COUNT, SHARE, check_callable, check_choice, check_numbers, check_type
 from tikhonet.network.graph import Array, Layers, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Reduce, Samples, keep
@@ -100,14 +102,11 @@ class BlockDescent:
     chunk_rows: int = 2048
 
     def __post_init__(self) -> None:
-        for name in ("max_iter", "check_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("tol", "inner_tol"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie strictly between 0 and 1, got {getattr(self, name)}")
-        if self.initial_features not in ("random", "forward"):
-            raise ValueError(f"initial_features must be 'random' or 'forward', got {self.initial_features!r}")
+        check_type("schedule", self.schedule, Schedule)
+        check_numbers(self, COUNT, ["max_iter", "check_every", "chunk_rows"])
+        check_numbers(self, SHARE, ["tol", "inner_tol"])
+        check_choice("initial_features", self.initial_features, "random", "forward")
+        check_type("extrapolate", self.extrapolate, bool)
         if self.extrapolate and not self.schedule.full_steps:
             raise ValueError("extrapolate needs a schedule of full steps such as Proximal(); Alg. 1 has no such step")
 
@@ -128,8 +127,12 @@ class BlockDescent:
 
         `watch` is called with the history after every iteration, and ends the run by returning True.
         """
-        X, targets = tensor(X), tensor(targets)
-        samples = Samples(X, targets, None if weight is None else tensor(weight), self.chunk_rows, reduce)
+        check_type("problem", problem, Problem)
+        check_type("start", start, Blocks, NoneType)
+        if watch is not None:
+            check_callable("watch", watch)
+        X, targets = tensor(X, "X"), tensor(targets, "targets")
+        samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), self.chunk_rows, reduce)
         problem.check(samples)
         self.schedule.check(self.max_iter)
         blocks = start or initial_blocks(problem, samples, seed, self.initial_features)

@@ -13,6 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from tikhonet.network.arguments import POSITIVE
 from tikhonet.network.graph import Array, tensor
 from tikhonet.network.registry import Registry
 
@@ -103,8 +104,7 @@ class Huber(Loss):
     curvature = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < float("inf"):
-            raise ValueError(f"delta must be a positive number, got {self.delta}")
+        POSITIVE.check("delta", self.delta)
 
     def rows(self, T: Tensor, S: Tensor) -> Tensor:
         return torch.nn.functional.huber_loss(S, T, reduction="none", delta=self.delta).sum(1)

@@ -9,14 +9,16 @@ W_{n,m} u_m.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from tikhonet.network.arguments import NON_NEGATIVE, check_numbers, check_type
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Layers, Network, Pair, Weights
 from tikhonet.problem.lifts import Lift, Tikhonov
@@ -75,10 +77,17 @@ class Problem:
     ridge_W: float = 0.0
 
     def __post_init__(self) -> None:
+        check_type("network", self.network, Network)
+        for name, kind in (("loss", Loss), ("lift", Lift)):
+            choice = getattr(self, name)
+            object.__setattr__(self, name, kind.kinds[choice]() if isinstance(choice, str) else choice)
+            check_type(name, getattr(self, name), kind, remedy=f"or a name: {', '.join(map(repr, kind.kinds))}")
+        check_type("V_set", self.V_set, ConvexSet)
+        check_type("W_set", self.W_set, ConvexSet, Mapping)
+        check_type("gamma", self.gamma, Real, Sequence, np.ndarray, Tensor)
+        check_numbers(self, NON_NEGATIVE, ["ridge_V", "ridge_W"])
         depth = self.network.depth
         gamma = [self.gamma] * depth if isinstance(self.gamma, (int, float, Real)) else list(self.gamma)
-        if isinstance(self.gamma, Mapping):
-            raise ValueError("gamma must be a number or a sequence, one per hidden layer in order, got a mapping")
         if len(gamma) != depth:
             raise ArgumentError(
                 "gamma",
@@ -86,12 +95,11 @@ class Problem:
                 "pass a scalar to share it",
             )
         for layer, value in enumerate(gamma, 1):
-            if not 0 < value < math.inf:
-                raise ValueError(f"gamma must be positive and finite, got {value} for layer {layer}")
-        for name in ("ridge_V", "ridge_W"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be non-negative and finite, got {getattr(self, name)}")
+            if isinstance(value, (str, bool)) or not 0 < value < math.inf:
+                raise ArgumentError("gamma", f"gamma must be positive and finite, got {value} for layer {layer}")
         if isinstance(self.W_set, Mapping):
+            for part in self.W_set.values():
+                check_type("W_set", part, ConvexSet)
             unknown = set(self.W_set) - set(self.network.learned)
             if unknown:
                 raise ValueError(
