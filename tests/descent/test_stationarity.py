@@ -1,5 +1,6 @@
 """Stationarity is a statement without units: what it says of a point, and what it never says."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -127,8 +128,10 @@ def test_over_a_set_the_decrease_is_a_bound_on_that_of_the_exact_step(problem, s
 
 
 def run_and_go_on(problem, X, targets, weight, max_iter=100):
-    """A run, and the share of f that 100 more iterations take off it."""
+    """A run, and where it is stationary the share of f that 100 more iterations take off it."""
     result = BlockDescent(Proximal(weight), max_iter=max_iter, check_every=5).run(problem, X, targets)
+    if result.status is not Status.STATIONARY:
+        return result, math.nan
     solver = BlockDescent(Proximal(weight), max_iter=100, tol=1e-15, check_every=100)
     later = solver.run(problem, X, targets, start=result.blocks).history.objective
     return result, 1 - later[-1] / later[0] if later[0] else 0.0
@@ -138,10 +141,10 @@ def run_and_go_on(problem, X, targets, weight, max_iter=100):
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("set_", [SETS[0], SETS[1], SETS[3], SETS[4]], ids=lambda set_: type(set_).__name__)
 def test_a_point_from_which_100_iterations_take_1_percent_is_not_stationary(lift, loss, set_):
-    for seed, widths in ((0, [3, 3]), (1, [2, 4, 3])):
+    for seed, widths in ((0, [3, 3]), (1, [2, 3, 2])):
         problem = Problem(Network.chain(widths, bias=True), loss, lift, 1.0, set_, set_, ridge_V=0.1, ridge_W=0.1)
         samples = make_samples(problem, seed, rows=10, chunk_rows=100)
-        result, drop = run_and_go_on(problem, samples.X, samples.targets, 0.1, max_iter=60)
+        result, drop = run_and_go_on(problem, samples.X, samples.targets, 0.1, max_iter=40)
         assert result.status is not Status.STATIONARY or drop <= 0.01
 
 
@@ -165,7 +168,7 @@ def test_targets_in_small_units_are_not_called_stationary_while_f_still_falls():
 
 
 def test_huber_in_its_linear_part_is_not_stationary():
-    problem = Problem(Network.chain([1, 1]), Huber(1e-3))
+    problem = Problem(Network.chain([1, 1]), Huber(1e-6))
     one = torch.ones(1, 1, dtype=torch.float64)
     blocks = Blocks({0: one, 1: one}, 0 * one, {(1, 0): one})
     assert not measure_stationarity(problem, blocks, Samples(one, 100 * one)).within(1e-6)

@@ -105,7 +105,9 @@ def test_losses_and_lifts_may_be_given_by_name():
 
 
 def test_an_error_tells_what_is_allowed_what_arrived_and_what_to_do():
-    with pytest.raises(ArgumentError, match=r"^lift must be of type Lift, got the class Fenchel; pass an instance, Fen"):
+    with pytest.raises(
+        ArgumentError, match=r"^lift must be of type Lift, got the class Fenchel; pass an instance, Fen"
+    ):
         Problem(NETWORK, lift=Fenchel)
     with pytest.raises(ArgumentError, match=r"^rows must be an integer and be at least 1, got 1\.5$"):
         COUNT.check("rows", 1.5)

@@ -22,8 +22,8 @@ from tikhonet.descent.feature_step import update_features
 from tikhonet.descent.linear import update_classifier, update_weights
 from tikhonet.descent.result import BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Proximal, Schedule
-from tikhonet.descent.stationarity import measure_stationarity
 from tikhonet.descent.start import check_blocks, initial_blocks
+from tikhonet.descent.stationarity import measure_stationarity
 from tikhonet.network.arguments import COUNT, SHARE, check_callable, check_choice, check_numbers, check_type
 from tikhonet.network.graph import Array, Layers, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem, Terms

@@ -160,7 +160,9 @@ def update_layer(
         set_=problem.layer_set(n),
     )
     given = given_gram(problem, samples, n)
-    return fit.solve(fit.gram() if given is None else given, network.stacked_weights(n, blocks.W), rho, tol=tol, max_iter=max_iter)
+    return fit.solve(
+        fit.gram() if given is None else given, network.stacked_weights(n, blocks.W), rho, tol=tol, max_iter=max_iter
+    )
 
 
 def given_gram(problem: Problem, samples: Samples, n: int) -> Tensor | None:

@@ -72,13 +72,13 @@ class _Measurement:
         self.V = blocks.V.double()
         self.W: Weights = {edge: matrix.double() for edge, matrix in blocks.W.items()}
         self.layers = [n for n in problem.network.hidden if problem.network.learned_sources(n)]
-        self.given = {str(n): gram for n in self.layers if (gram := given_gram(problem, samples, n)) is not None}
+        self.given = {n: gram for n in self.layers if (gram := given_gram(problem, samples, n)) is not None}
         self.curvature = {n: self.largest_curvature(n) for n in problem.network.hidden}
         self.sums: dict[str, Tensor] = {}
         for rows in samples.chunks():
             self.add_rows(rows)
         self.sums = {name: samples.reduce(part) for name, part in self.sums.items()}
-        self.sums |= {f"gram {name}": gram for name, gram in self.given.items()}
+        self.sums |= {f"gram {n}": gram for n, gram in self.given.items()}
 
     def largest_curvature(self, n: int) -> float:
         """The largest second derivative that f can have in a unit of layer n."""
@@ -98,14 +98,20 @@ class _Measurement:
         U = rows_of(self.blocks.U, rows, torch.float64)
         targets = samples.targets[rows].double()
         slopes = problem.slopes(U, self.V, self.W, targets)
-        self.add("f", samples.weigh(problem.loss.rows(targets, U[last] @ self.V.T)[:, None], rows).sum())
+        scores = U[last] @ self.V.T
+        self.add("f", samples.weigh(problem.loss.rows(targets, scores)[:, None], rows).sum())
         for n in network.hidden:
             values = problem.lift.value(U[n], slopes.pre_activation[n], network.activation)[:, None]
             self.add("f", problem.gamma_of(n) * samples.weigh(values, rows).sum())
             self.add_features(n, U[n], slopes.U[n], rows)
-        self.add_fit("V", samples.weigh(slopes.scores, rows), U[last], rows)
+        self.add("gradient V", samples.weigh(slopes.scores, rows).T @ U[last])
+        curvature = problem.loss.local_curvature(targets, scores)[:, None]
+        self.add("gram V", (samples.weigh(curvature, rows) * U[last]).T @ U[last])
         for n in self.layers:
-            self.add_fit(str(n), samples.weigh(slopes.Z[n], rows), network.stacked_inputs(n, U), rows)
+            inputs = network.stacked_inputs(n, U)
+            self.add(f"gradient {n}", samples.weigh(slopes.Z[n], rows).T @ inputs)
+            if n not in self.given:
+                self.add(f"gram {n}", samples.weigh(inputs, rows).T @ inputs)
 
     def add_features(self, n: int, U: Tensor, slope: Tensor, rows: slice) -> None:
         """Layer n of U: f is strongly convex in it with gamma_n at least, whatever V and the next layers are."""
@@ -117,15 +123,10 @@ class _Measurement:
         self.add("residual", _inner(residual, residual))
         self.add("rounding", _inner(self.samples.weigh(U, rows), U) * self.curvature[n] ** 2 / (2 * gamma))
 
-    def add_fit(self, name: str, slope: Tensor, inputs: Tensor, rows: slice) -> None:
-        self.add(f"gradient {name}", slope.T @ inputs)
-        if name not in self.given:
-            self.add(f"gram {name}", self.samples.weigh(inputs, rows).T @ inputs)
-
     def result(self) -> Stationarity:
         problem, network, sums = self.problem, self.problem.network, self.sums
         ridge_V = self.V.new_full(self.V.shape[1:], problem.ridge_V)
-        fits = {"V": _Fit(self.V, problem.loss.curvature * sums["gram V"], ridge_V, problem.V_set)}
+        fits = {"V": _Fit(self.V, sums["gram V"], ridge_V, problem.V_set)}
         for n in self.layers:
             gram = problem.gamma_of(n) * sums[f"gram {n}"]
             matrix = network.stacked_weights(n, self.W)

@@ -59,6 +59,10 @@ class Loss(ABC):
     def slope(self, T: Tensor, S: Tensor) -> Tensor:
         """Its gradient in S."""
 
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        """The curvature of each sample's loss around its scores, at most `curvature`: how far a step may hope to go."""
+        return S.new_full((len(S),), self.curvature)
+
     def encode(self, y: Array, classes: int | None = None) -> Tensor:
         """Targets: integer vectors are class labels, floating-point arrays are taken as they are."""
         y = tensor(y)
@@ -112,6 +116,9 @@ class Huber(Loss):
     def slope(self, T: Tensor, S: Tensor) -> Tensor:
         return (S - T).clamp_(-self.delta, self.delta)
 
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        return (self.delta / (S - T).abs()).amax(1).clamp_(max=1.0)
+
 
 @dataclass(frozen=True)
 class Softmax(Loss):
@@ -139,6 +146,9 @@ class Softmax(Loss):
     def slope(self, T: Tensor, S: Tensor) -> Tensor:
         return torch.softmax(S, 1) - T
 
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        return (1 - torch.softmax(S, 1).square().sum(1)).clamp_(0.0, self.curvature)
+
 
 @dataclass(frozen=True)
 class SquaredHinge(Loss):
@@ -162,3 +172,6 @@ class SquaredHinge(Loss):
 
     def slope(self, T: Tensor, S: Tensor) -> Tensor:
         return -2 * T * (1 - T * S).relu()
+
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        return 2.0 * (T * S < 1).any(1).to(S)
