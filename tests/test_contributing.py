@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import invoke
-from tikhonet import cli
+from tikhonet import Activation, ConvexSet, Edge, Lift, Loss, cli
 from tikhonet.data import TableFile
 from tikhonet.data.dataset import LOADERS
+from tikhonet.model.export import Format
+from tikhonet.model.heads import HeadKind
+from tikhonet.paper.experiment import EXPERIMENTS
 
 TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
 EXAMPLES = dict(re.findall(r"^### An? (.+?)\n(?:(?!^###).)*?^```python\n(.*?)^```$", TEXT, flags=re.M | re.S))
@@ -20,10 +23,12 @@ def elsewhere(tmp_path, monkeypatch):
     """Examples write into an empty folder, and what they define is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(TableFile, "formats", [*TableFile.formats])
-    known = dict(LOADERS)
+    registries = [kind.kinds._kinds for kind in (Loss, ConvexSet, Lift, Activation, Edge, HeadKind, Format)]
+    known = [(registry, dict(registry)) for registry in (LOADERS, EXPERIMENTS, *registries)]
     yield
-    LOADERS.clear()
-    LOADERS.update(known)
+    for registry, before in known:
+        registry.clear()
+        registry.update(before)
 
 
 def run(name):
@@ -36,7 +41,8 @@ def run(name):
 def test_every_section_has_an_example():
     sections = re.findall(r"^### An? (.+)$", TEXT, flags=re.M)
     assert set(sections) == set(EXAMPLES)
-    assert {"command", "data format", "data set"} <= set(sections)
+    kinds = ["loss", "set", "lift", "activation", "edge", "schedule", "head", "experiment", "figure", "command"]
+    assert {*kinds, "export format", "data format"} <= set(sections)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -54,6 +60,7 @@ def test_a_file_is_a_command(tmp_path, monkeypatch):
     assert "\n  greet      Greet somebody." in invoke("--help").out
     assert "tikhonet greet you" in invoke("greet", "--help").out.splitlines()[-1]
     assert invoke("greet", "you").out == "hello you\n"
+    assert invoke("greet", "you", "--json").document == {"greeted": "you"}
     assert "must be somebody" in invoke("greet", "nobody").err
     assert "'greet'" in invoke("gret", "you").err
 

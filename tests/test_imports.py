@@ -32,7 +32,7 @@ BOUNDARIES = {
     "tikhonet.paper.network_measures": "figures of merit of networks",
     "tikhonet.paper.mnist_figures": "figures of one experiment",
     "tikhonet.paper.sparse_findings": "findings of one experiment",
-    "tikhonet.paper.hashing_findings": "findings of one experiment",
+    "tikhonet.paper.hashing_findings": "findings and figures of one experiment",
     "tikhonet.paper.hash_coders": "methods of the hashing experiment",
     "tikhonet.paper.hash_databases": "data of the hashing experiment",
     "tikhonet.paper.baselines.discrete_hash": "a baseline",

@@ -82,6 +82,17 @@ def test_ctrl_c_keeps_finished_trials(run, tmp_path, monkeypatch):
     assert [record.name for record in load_records(tmp_path / "out")] == ["adam-0"]
 
 
+def test_ctrl_c_while_the_page_is_written_says_that_trials_are_kept(once, run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(once[0].parent)
+    monkeypatch.setattr("tikhonet.paper.page.write_report", interrupted)
+    line = run(*WORDS, code=130).err
+    assert "4 finished trials are kept in out" in line
+    assert "no output" not in line
+
+
 def test_a_page_is_made_from_records_alone(once, run, tmp_path):
     (tmp_path / "out").mkdir()
     shutil.copy(once[0] / "records.jsonl", tmp_path / "out")

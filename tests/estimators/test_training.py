@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from tests.estimators.samples import QUICK, blobs, line, rings
 from tikhonet import Network, Status
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
+from tikhonet.estimators.fitting import StoppedShort
 from tikhonet.estimators.solvers import METHODS
 from tikhonet.hashing import BCDHasher
 
@@ -50,7 +51,9 @@ def test_warnings_point_at_the_line_that_called_fit(Model, wrap):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         wrap(Model(max_iter=2, **QUICK)).fit(*blobs())
-    assert [(warning.category, warning.filename) for warning in caught] == [(ConvergenceWarning, __file__)]
+    assert [(warning.category, warning.filename) for warning in caught] == [(StoppedShort, __file__)]
+    assert isinstance(caught[0].message, ConvergenceWarning)
+    assert str(caught[0].message).endswith(f"): {caught[0].message.remedy}")
 
 
 def test_skips_are_identities_between_layers_of_equal_width():

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from tikhonet.hashing import quality
-from tikhonet.hashing.codes import pack
-from tikhonet.hashing.quality import code_report
+from tikhonet.hashing import codes as codes_module
+from tikhonet.hashing.codes import code_report, pack
 
 
 def test_the_columns_of_a_hadamard_matrix_are_balanced_and_uncorrelated():
@@ -15,7 +14,7 @@ def test_the_columns_of_a_hadamard_matrix_are_balanced_and_uncorrelated():
 
 
 def test_figures_are_those_of_numpy(monkeypatch):
-    monkeypatch.setattr(quality, "CHUNK", 17)
+    monkeypatch.setattr(codes_module, "ROWS", 17)
     rng = np.random.default_rng(0)
     bits = rng.random((100, 12)) < rng.random(12)
     found = code_report(pack(bits), 12)

@@ -92,6 +92,9 @@ def test_two_ranks_with_half_of_each_batch_equal_one_with_all(name, weighted):
         found = (there.loss, there.validation_loss, there.validation_error, there.trust, there.rejected, there.density)
         wanted = (here.loss, here.validation_loss, here.validation_error, here.trust, here.rejected, here.density)
         assert found == pytest.approx(wanted, rel=1e-9)
+    if solver.budget:
+        there, here = first.sparsity.refit, one.sparsity.refit
+        assert (there.before, there.after) == pytest.approx((here.before, here.after), rel=1e-7)
 
 
 def test_the_polish_and_the_refit_of_two_ranks_equal_those_of_one():

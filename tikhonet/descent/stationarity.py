@@ -187,7 +187,7 @@ class _Fit:
             paid.append(float((normal * (Y - self.M)).sum()))
         rest = torch.stack(rests)
         left = (rest * solve_scaled(self.H, rest.flatten(0, 1)).view_as(rest)).sum((1, 2)).tolist()
-        return min(part + 0.5 * square for part, square in zip(paid, left, strict=True))
+        return float(min(part + 0.5 * square for part, square in zip(paid, left, strict=True)))
 
 
 def solve_scaled(H: Tensor, right: Tensor) -> Tensor:

@@ -25,9 +25,8 @@ from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.solvers import Course, Trained
 from tikhonet.estimators.targets import Target, takes_numbers
 from tikhonet.hashing.code_training import ROUNDS, CodeBlock, train_codes
-from tikhonet.hashing.codes import pack
+from tikhonet.hashing.codes import CodeReport, code_report, pack
 from tikhonet.hashing.codewords import codewords
-from tikhonet.hashing.quality import CodeReport, code_report
 from tikhonet.model.heads import HeadKind, TrainedHead
 from tikhonet.model.scaling import Standard, spread
 from tikhonet.network.errors import ArgumentError

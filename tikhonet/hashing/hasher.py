@@ -18,9 +18,8 @@ from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.parameters import POSITIVE, Parameters, documented
 from tikhonet.estimators.rows import Floats, canonical, dense
 from tikhonet.hashing.code_targets import Codes, Supervision, from_similarity, from_targets
-from tikhonet.hashing.codes import FEWEST_BITS, MOST_BITS, n_bytes, pack
+from tikhonet.hashing.codes import FEWEST_BITS, MOST_BITS, CodeReport, n_bytes, pack
 from tikhonet.hashing.codes import Codes as PackedCodes
-from tikhonet.hashing.quality import CodeReport
 from tikhonet.hashing.relevance import check_no_sets
 from tikhonet.model.model import Model
 from tikhonet.network.errors import ArgumentError

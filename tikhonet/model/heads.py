@@ -224,9 +224,7 @@ class EstimatorHead(HeadKind):
         if len(present) == 2 and len(head.coef) == 1:
             head = Head(np.vstack([-head.coef, head.coef]) / 2, np.concatenate([-head.intercept, head.intercept]) / 2)
         elif not gives(head, rows, estimator.decision_function(rows / data.norm), len(present)):
-            raise ArgumentError(
-                "head", NO_CLASSIFIER.format(estimator)
-            )  # the rows of SVC's coef_ belong to pairs of classes
+            raise ArgumentError("head", NO_CLASSIFIER.format(estimator))  # rows of SVC's coef_ are pairs of classes
         coef[present], intercept[present] = head.coef, head.intercept
         return Head(coef, intercept)
 

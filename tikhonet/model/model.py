@@ -120,9 +120,13 @@ class Model:
         )
 
     def astype(self, dtype: str) -> Model:
-        """The model with weights and head in this type."""
-        W = {pair: matrix.detach().cpu().to(getattr(torch, dtype)) for pair, matrix in self.W.items()}
-        head = self.head and Head(self.head.coef.astype(dtype), self.head.intercept.astype(dtype))
+        """The model with weights and head in this type; raises where a number is too large for it."""
+
+        def converted(name: str, values: Floats) -> Floats:
+            return single(name, values) if dtype == "float32" else values.astype(dtype)
+
+        W = {(n, m): torch.from_numpy(converted(f"W[{n}, {m}]", array(M))) for (n, m), M in self.W.items()}
+        head = self.head and Head(*(converted(name, values) for name, values in vars(self.head).items()))
         return replace(self, W=W, head=head)
 
     def labels(self, scores: Floats) -> Any:

@@ -16,9 +16,8 @@ import numpy as np
 
 from tikhonet.data.dataset import Dataset
 from tikhonet.descent.result import Status
-from tikhonet.hashing.codes import Codes
+from tikhonet.hashing.codes import Codes, code_report
 from tikhonet.hashing.index import HammingIndex
-from tikhonet.hashing.quality import code_report
 from tikhonet.hashing.retrieval import evaluate
 from tikhonet.network.graph import Network
 from tikhonet.paper.baselines.admm import ADMM

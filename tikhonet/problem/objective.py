@@ -179,7 +179,7 @@ class Problem:
         )
 
     def slopes(self, U: Layers, V: Tensor, W: Weights, targets: Tensor) -> Slopes:
-        """Gradients of each sample's terms in its U[n], in its Z[n] (for the W-step) and in its scores (for the V-step)."""
+        """Gradients of each sample's terms in its U[n], in its Z[n] (for W) and in its scores (for V)."""
         network, last = self.network, self.network.depth
         Z = {n: network.pre_activation(n, U, W) for n in network.hidden}
         grad_Z = {n: self.lift.grad_Z(U[n], Z[n], network.activation).mul_(self.gamma_of(n)) for n in network.hidden}

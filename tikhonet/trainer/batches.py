@@ -33,6 +33,14 @@ class Batch(NamedTuple):
         return matrix if self.weight is None else matrix * self.weight[:, None]
 
 
+def add_numbers(reduce: Reduce, *numbers: float) -> list[float]:
+    """The sums of several numbers over all ranks."""
+    if reduce is keep:  # one machine has nothing to add
+        return [float(number) for number in numbers]
+    sums: list[float] = reduce(torch.tensor(numbers, dtype=torch.float64)).tolist()
+    return sums
+
+
 def check_weight(name: str, weight: Tensor, rows: int, zero: bool = False) -> None:
     """Raise unless there is one weight for each row, finite and not negative; all zero only where that is allowed."""
     if tuple(weight.shape) != (rows,):
@@ -116,6 +124,26 @@ class GivenBatches:
             yield Batch(*(torch.as_tensor(part).to(self.device, self.dtype) for part in batch))
 
 
+def as_batches(
+    X: Array | Iterable[tuple[Tensor, ...]],
+    targets: Array | None,
+    weight: Array | None,
+    size: int,
+    dtype: torch.dtype,
+    device: torch.device | str,
+    whole: bool,
+) -> Batches:
+    """Batches of arrays X and targets, or of an iterable X alone; `whole` says that the arrays are needed as such."""
+    if targets is not None:
+        return ArrayBatches(X, targets, weight, size, dtype, device)  # type: ignore[arg-type]
+    if weight is not None or whole or isinstance(X, Array):
+        raise ValueError(
+            "targets must be given with an array X, with weight and with polish; "
+            "an iterable of batches holds its targets and weights itself, and cannot be polished"
+        )
+    return GivenBatches(X, dtype, device)
+
+
 def checked(batches: Iterable[Batch], like: Batch, epoch: int, reduce: Reduce = keep) -> Iterator[tuple[int, Batch]]:
     """The batches of an epoch with their numbers, each checked; those whose rows all have weight zero are left out.
 
@@ -132,7 +160,7 @@ def checked(batches: Iterable[Batch], like: Batch, epoch: int, reduce: Reduce = 
         if batch.weight is not None and not any(bad):
             check_weight(f"weight of {where}", batch.weight, len(batch.X), zero=True)
         counts = batch.weight is None or bool(batch.weight.any())
-        bad_X, bad_targets, counted = reduce(torch.tensor([*bad, counts], dtype=torch.float64)).tolist()
+        bad_X, bad_targets, counted = add_numbers(reduce, *bad, counts)
         if bad_X or bad_targets:
             raise FloatingPointError(f"{where} holds NaN or infinity in {'X' if bad_X else 'targets'}")
         if counted:

@@ -20,13 +20,14 @@ from tikhonet.network.arguments import COUNT, check_numbers, check_type
 from tikhonet.network.graph import Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
-from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, GivenBatches, Validation, checked
+from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, add_numbers, as_batches, checked
 from tikhonet.trainer.recipe import Recipe
+from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
 from tikhonet.trainer.state import TrainingState
-from tikhonet.trainer.statistics import RunningClassifier, add_numbers, mean_squares
+from tikhonet.trainer.statistics import RunningClassifier, mean_squares
 from tikhonet.trainer.step import Stepper
 from tikhonet.trainer.sweep import TINY
 from tikhonet.trainer.training import Epoch, Training, best_epoch
@@ -105,15 +106,7 @@ class Stochastic(Recipe):
         many machines, each of which has rows of its own in as many batches, the same seed and the same answers of
         `watch`.
         """
-        if targets is not None:
-            batches: Batches = ArrayBatches(X, targets, weight, self.batch_size, dtype, device)  # type: ignore[arg-type]
-        elif weight is not None or self.polish or isinstance(X, Array):
-            raise ValueError(
-                "targets must be given with an array X, with weight and with polish; "
-                "an iterable of batches holds its targets and weights itself, and cannot be polished"
-            )
-        else:
-            batches = GivenBatches(X, dtype, device)
+        batches = as_batches(X, targets, weight, self.batch_size, dtype, device, whole=self.polish is not None)
         first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
         if first is None:
             raise ValueError("the iterable of batches must hold at least one batch")
@@ -121,7 +114,7 @@ class Stochastic(Recipe):
         rows = check_validation(problem, validation, first) if validation else None
         if resume:
             check_resumed(problem, resume, first)
-        scale = resume.scale if resume else float(mean_squares(reduce, first.X.double())[0].sqrt()) or 1.0
+        scale = resume.scale if resume else input_scale(first.X, reduce)
         # Hidden values are smaller by the scale too, which an activation with a bound must know.
         activation = problem.network.activation.scaled(1 / scale)
         scaled = replace(problem, network=problem.network.with_activation(activation))
@@ -164,6 +157,7 @@ class _Run:
         status, detail = Status.FINISHED, ""
         while len(state.epochs) < self.solver.epochs:
             before, clock = state.copy(), time.perf_counter()
+            state = state if state.opened is not None else state.open_epoch(before)
             try:
                 for after in self.steps(state):
                     state = after
@@ -172,13 +166,13 @@ class _Run:
                 state, status = before, Status.INTERRUPTED
                 break
             except FloatingPointError as error:
-                state = replace(state.close_epoch(), generator=before.generator)
+                state = changed(state.close_epoch(), generator=state.opened)
                 status, detail = Status.NONFINITE, str(error)
                 break
-            state = replace(state.close_epoch(), epochs=[*state.epochs, epoch])
+            state = changed(state.close_epoch(), epochs=[*state.epochs, epoch])
             lowest = best_epoch(state.epochs)
             if self.validation and epoch is lowest:
-                state = replace(state, best=replace(state.copy(), best=None))
+                state = changed(state, best=changed(state.copy(), best=None))
             asked = watch and watch(epoch)
             if self.validation and epoch.number - lowest.number >= self.solver.patience:
                 status = Status.EARLY_STOPPED
@@ -191,15 +185,14 @@ class _Run:
 
     def steps(self, state: TrainingState) -> Iterator[TrainingState]:
         """The states after the steps of an epoch, or of what is left of it."""
-        state = state if state.opened is not None else state.open_epoch()
         generator, done = torch.Generator(), state.batches
         assert state.opened is not None
         generator.set_state(state.opened)
         for index, batch in self.epoch(generator, len(state.epochs) + 1):
             if index >= done:
                 if state.batches == 0:  # the order of the rows has been drawn now
-                    state = replace(state, generator=generator.get_state())
-                state = replace(self.stepper(state, batch), batches=index + 1)
+                    state = changed(state, generator=generator.get_state())
+                state = changed(self.stepper(state, batch), batches=index + 1)
                 yield state
 
     def epoch(self, generator: torch.Generator, number: int = 1) -> Iterator[tuple[int, Batch]]:
@@ -261,6 +254,12 @@ class _Run:
         support = state.support if state.density <= budget.share else None
         damping, reduce = self.solver.damping_U, self.stepper.reduce
         return refit_on_support(problem, epoch, average, budget, support, damping, reduce)
+
+
+def input_scale(X: Tensor, reduce: Reduce) -> float:
+    """The rms of the inputs; 1 where they are all zero."""
+    rows = add_numbers(reduce, len(X))[0]
+    return float(mean_squares(reduce, rows, X.double())[0].sqrt()) or 1.0
 
 
 def check_validation(problem: Problem, validation: Validation, first: Batch) -> Batch:

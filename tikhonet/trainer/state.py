@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
 from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Blocks
-from tikhonet.trainer.saving import from_plain, saved, to_plain
+from tikhonet.trainer.saving import changed, from_plain, saved, to_plain
 from tikhonet.trainer.sparsity.scopes import Support
 from tikhonet.trainer.statistics import LayerState, RunningClassifier
 from tikhonet.trainer.training import Epoch
@@ -61,21 +61,21 @@ class TrainingState:
     def copy(self) -> TrainingState:
         """A state that no later step writes over: W and V are new tensors after every step, the rest is cloned."""
         W = {pair: matrix.clone() for pair, matrix in self.average.W.items()}
-        return replace(
+        return changed(
             self,
             average=Blocks({}, self.average.V.clone(), W),
             layers={n: layer.copy() for n, layer in self.layers.items()},
             classifier=self.classifier.copy(),
         )
 
-    def open_epoch(self) -> TrainingState:
-        """At the begin of an epoch: this state is the good one, so a resumed run has the same."""
-        good = replace(self.copy(), loss=self.loss if self.step else math.inf, best=None)
-        return replace(self, good=good, opened=self.generator, batches=0, epoch_loss=0.0, epoch_rows=0.0)
+    def open_epoch(self, kept: TrainingState | None = None) -> TrainingState:
+        """At the begin of an epoch: this state (or a copy that is `kept`) is the good one, as in a resumed run."""
+        good = changed(kept or self.copy(), loss=self.loss if self.step else math.inf, best=None)
+        return changed(self, good=good, opened=self.generator, batches=0, epoch_loss=0.0, epoch_rows=0.0)
 
     def close_epoch(self) -> TrainingState:
         """Between two epochs nothing but their results is kept."""
-        return replace(self, good=None, opened=None, batches=0, epoch_loss=0.0, epoch_rows=0.0)
+        return changed(self, good=None, opened=None, batches=0, epoch_loss=0.0, epoch_rows=0.0)
 
     def state_dict(self) -> dict[str, Any]:
         """The state as nested dicts of tensors, numbers and strings; save them, or copy first, before the next step."""

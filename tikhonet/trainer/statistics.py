@@ -7,7 +7,7 @@ over the matrices of the old one, which is used up.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
 import torch
@@ -19,7 +19,7 @@ from tikhonet.problem.losses import Loss
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.problem.sets import ConvexSet
 from tikhonet.trainer.batches import Batch
-from tikhonet.trainer.saving import saved
+from tikhonet.trainer.saving import changed, saved
 from tikhonet.trainer.sweep import TINY
 
 FIRST_ITERATIONS = 3
@@ -34,17 +34,11 @@ def add_product(total: Tensor, beta: float, left: Tensor, right: Tensor, reduce:
     return total.add_(reduce(left.T @ right))
 
 
-def add_numbers(reduce: Reduce, *numbers: float) -> list[float]:
-    """The sums of several numbers over all ranks."""
-    sums: list[float] = reduce(torch.tensor(numbers, dtype=torch.float64)).tolist()
-    return sums
-
-
-def mean_squares(reduce: Reduce, *matrices: Tensor) -> Tensor:
-    """The mean squares of several matrices of one shape, over the rows of all ranks."""
-    sums = [M.square().sum() for M in matrices]
-    totals = reduce(torch.stack([*sums, sums[0].new_tensor(matrices[0].numel())]))
-    return totals[:-1] / totals[-1]
+def mean_squares(reduce: Reduce, rows: float, *matrices: Tensor) -> list[Tensor]:
+    """The mean squares of several matrices of one width that have so many rows over all ranks."""
+    if reduce is keep:
+        return [M.square().mean() for M in matrices]
+    return list(reduce(torch.stack([M.square().sum() for M in matrices])) / (rows * matrices[0].shape[1]))
 
 
 @dataclass(frozen=True)
@@ -69,14 +63,14 @@ class Gram(ABC):
         return cls(like.new_zeros(width, width), damping)
 
     def copy(self) -> Self:
-        return replace(self, matrix=self.matrix.clone())
+        return changed(self, matrix=self.matrix.clone())
 
     def update(self, rows: Batch, total: float, *, beta: float, reduce: Reduce = keep) -> Self:
         """Forget by beta, add the layer's inputs in rows.X, of this total weight, and renew what the metric keeps."""
         matrix = add_product(self.matrix, beta, rows.weigh(rows.X), rows.X, reduce)
         weight = beta * self.weight + total
         damping = self.relative * float(matrix.diagonal().mean()) / weight + TINY
-        return replace(self, matrix=matrix, weight=weight, damping=damping).renewed()
+        return changed(self, matrix=matrix, weight=weight, damping=damping).renewed()
 
     @abstractmethod
     def renewed(self) -> Self:
@@ -112,7 +106,7 @@ class LeadingGram(Gram):
             basis = torch.linalg.qr(self.matrix @ basis)[0]
         small = basis.T @ (self.matrix @ basis)
         values, vectors = torch.linalg.eigh((small + small.T) / (2 * self.weight))
-        return replace(self, basis=basis @ vectors, shrink=values.clamp_(min=0) / (values + self.damping))
+        return changed(self, basis=basis @ vectors, shrink=values.clamp_(min=0) / (values + self.damping))
 
     def precondition(self, R: Tensor) -> Tensor:
         assert self.shrink is not None
@@ -131,7 +125,7 @@ class FullGram(Gram):
     def renewed(self) -> Self:
         H = self.matrix / self.weight
         H.diagonal().add_(self.damping)
-        return replace(self, inverse=torch.cholesky_inverse(torch.linalg.cholesky_ex(H)[0]).mul_(self.damping))
+        return changed(self, inverse=torch.cholesky_inverse(torch.linalg.cholesky_ex(H)[0]).mul_(self.damping))
 
     def precondition(self, R: Tensor) -> Tensor:
         assert self.inverse is not None
@@ -157,7 +151,7 @@ class RunningClassifier:
         return cls(V.new_zeros(V.shape[1], V.shape[1]), V.new_zeros(V.shape[1], V.shape[0]), V)
 
     def copy(self) -> RunningClassifier:
-        return replace(self, S=self.S.clone(), T=self.T.clone())
+        return changed(self, S=self.S.clone(), T=self.T.clone())
 
     def update(
         self, rows: Batch, total: float, loss: Loss, *, beta: float, ridge: float, reduce: Reduce = keep
@@ -220,4 +214,4 @@ class LayerState:
         return self.gram.precondition(R) if self.within is None else self.within.direction(self.gram, R)
 
     def copy(self) -> LayerState:
-        return replace(self, gram=self.gram.copy(), momentum=self.momentum.clone())
+        return changed(self, gram=self.gram.copy(), momentum=self.momentum.clone())

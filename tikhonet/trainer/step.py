@@ -7,7 +7,7 @@ W moves along its least-squares step in the metric of its inputs' running Gram m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,13 +16,14 @@ from tikhonet.network.graph import Layers, Weights
 from tikhonet.network.initial import initial_weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
-from tikhonet.trainer.batches import Batch
+from tikhonet.trainer.batches import Batch, add_numbers
 from tikhonet.trainer.pace import Pace, follow
 from tikhonet.trainer.recipe import LONG, Recipe
+from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.budget import Pruner
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.state import TrainingState
-from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, add_numbers, mean_squares
+from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, mean_squares
 from tikhonet.trainer.sweep import TINY, Dropout, Pass, forward, targets_sweep
 
 SILENT = 1e-12
@@ -99,11 +100,11 @@ class Stepper:
         A layer without identity sources gets pre-activations of rms `initial_scale` on the first batch.
         """
         network = self.problem.network
-        U = network.layers(X)
+        U, rows = network.layers(X), add_numbers(self.reduce, len(X))[0]
         for n in network.hidden:
             Z = network.pre_activation(n, U, W)
             if not network.fixed_sources(n):
-                size = float(mean_squares(self.reduce, Z)[0].sqrt())
+                size = float(mean_squares(self.reduce, rows, Z)[0].sqrt())
                 factor = self.recipe.initial_scale / size if size > SILENT else 1.0
                 W |= {(n, m): W[n, m] * factor for m in network.learned_sources(n)}
                 Z *= factor
@@ -119,7 +120,8 @@ class Stepper:
         here = forward(problem, batch.X, state.W, masks)
         features = here.A[problem.network.depth]
         value = problem.loss.value(batch.targets, features @ state.classifier.V.T, batch.weight)
-        loss, rows = add_numbers(self.reduce, float(value.sum()), batch.total)
+        probed: float = min(len(batch.X), self.pace.probe_rows)
+        loss, rows, probed = add_numbers(self.reduce, float(value.sum()), batch.total, probed)
         state = self.update_statistics(state, here, batch, rows)
         V = state.classifier.V
         scores = features @ V.T
@@ -128,7 +130,7 @@ class Stepper:
         W, layers = dict(state.W), {}
         for n, layer in state.layers.items():
             residual = batch.weigh(grad_Z[n])
-            moved, layers[n] = self.step_weights(n, state, layer, here, residual, rows)
+            moved, layers[n] = self.step_weights(n, state, layer, here, residual, rows, probed)
             W |= moved
         trust, rejected = state.trust, state.rejected
         if self.pace.checks(t):
@@ -137,7 +139,7 @@ class Stepper:
             else:
                 W, trust, rejected = state.W, self.pace.cut * trust, rejected + 1
                 layers = stopped(layers)
-        state = replace(
+        state = changed(
             state,
             W=W,
             layers=layers,
@@ -173,27 +175,28 @@ class Stepper:
             layers = {}
             for n, layer in state.layers.items():
                 inputs = batch._replace(X=problem.network.stacked_inputs(n, here.A))
-                layers[n] = replace(layer, gram=layer.gram.update(inputs, rows, beta=pace.beta, reduce=self.reduce))
-        return replace(state, classifier=classifier, layers=layers)
+                layers[n] = changed(layer, gram=layer.gram.update(inputs, rows, beta=pace.beta, reduce=self.reduce))
+        return changed(state, classifier=classifier, layers=layers)
 
     def step_weights(
-        self, n: int, state: TrainingState, layer: LayerState, here: Pass, residual: Tensor, rows: float
+        self, n: int, state: TrainingState, layer: LayerState, here: Pass, residual: Tensor, rows: float, probed: float
     ) -> tuple[Weights, LayerState]:
         """W-step of layer n: its damped least-squares step, scaled to the relative change in Z that the pace allows.
 
-        `residual` is the (weighted) gradient in Z at the target. The new matrices are in their sets.
+        `residual` is the (weighted) gradient in Z at the target; `rows` is the summed weight and `probed` the number of
+        probed rows over all ranks. The new matrices are in their sets.
         """
         network, pace, reduce = self.problem.network, self.pace, self.reduce
         A = network.stacked_inputs(n, here.A)
         R = layer.direction(reduce(residual.T @ A)).div_(-rows)
         momentum = layer.momentum.mul_(pace.momentum).add_(R, alpha=1 - pace.momentum)
         probe = slice(0, pace.probe_rows)
-        latest, now = mean_squares(reduce, A[probe] @ R.T, here.Z[n][probe]).tolist()
+        latest, now = map(float, mean_squares(reduce, probed, A[probe] @ R.T, here.Z[n][probe]))
         means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
         signal, change, share = (follow(mean, value, pace.probe_speed) for mean, value in means)
         length = pace.length(pace.rate(state.step, state.trust), signal, change, latest, share)
         moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(momentum, alpha=length))
-        layer = replace(layer, momentum=momentum, signal=signal, change=change, share=share)
+        layer = changed(layer, momentum=momentum, signal=signal, change=change, share=share)
         sets = self.problem.edge_set
         return {pair: self.recipe.place(sets(pair), part.contiguous()) for pair, part in moved.items()}, layer
 
@@ -220,7 +223,7 @@ class Stepper:
         if support is None:
             return state
         layers = self.pruner.restrict(state.layers, support, density, t, due)
-        return replace(state, W=restrict(state.W, support), layers=layers, support=support, density=density)
+        return changed(state, W=restrict(state.W, support), layers=layers, support=support, density=density)
 
     def move_average(self, state: TrainingState) -> None:
         """Move the average of V and W on, in place, with the zeros of the support."""
@@ -239,7 +242,7 @@ class Stepper:
         mean = follow(mean, loss, pace.loss_speed)
         if pace.retreats(mean, good.loss, first):
             back = good.copy()
-            return replace(
+            return changed(
                 state,
                 W=back.W,
                 average=back.average,
@@ -252,12 +255,12 @@ class Stepper:
                 trust=pace.retreat_cut * state.trust,
                 rejected=state.rejected + 1,
             )
-        state = replace(state, loss=mean, first_loss=first)
+        state = changed(state, loss=mean, first_loss=first)
         if pace.is_good(state.step, mean, good.loss):
-            return replace(state, good=replace(state.copy(), good=None, best=None))
+            return changed(state, good=changed(state.copy(), good=None, best=None))
         return state
 
 
 def stopped(layers: Mapping[int, LayerState]) -> dict[int, LayerState]:
     """The layers with their momentum gone."""
-    return {n: replace(layer, momentum=layer.momentum.zero_()) for n, layer in layers.items()}
+    return {n: changed(layer, momentum=layer.momentum.zero_()) for n, layer in layers.items()}

@@ -15,6 +15,8 @@ from tests.model.export import models
 from tests.strategies import networks, normal, seeds
 from tikhonet import BIAS, Network
 from tikhonet.model.export import TorchNetwork, to_torch, torch_program
+from tikhonet.model.heads import Head
+from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.activation import ClippedReLU
 
@@ -29,6 +31,17 @@ def random_parts(network, seed, classes=3, dtype=torch.float64):
         "intercept": normal(classes, seed=seed + 103).to(dtype),
     }
     return W, V, vectors
+
+
+def module_of(network, W, V, shift=None, scale=None, intercept=None):
+    """The network's module, in the type of V, with no bounds to speak of."""
+    width = network.widths[0]
+    shift, scale = torch.zeros(width) if shift is None else shift, torch.ones(width) if scale is None else scale
+    bounds = torch.full((width,), -1e9), torch.full((width,), 1e9)
+    intercept = torch.zeros(len(V)) if intercept is None else intercept
+    scaling = Scaling(*(vector.double().numpy() for vector in (shift, scale, *bounds)))
+    model = Model(scaling, network, W, head=Head(V.numpy(), intercept.numpy()))
+    return TorchNetwork(model.checked(), V.dtype)
 
 
 def largest_error(scores, expected):
@@ -55,7 +68,7 @@ def test_the_scores_are_those_of_the_library(network, seed, given_vectors, dtype
     W, V, vectors = random_parts(network, seed, dtype=dtype)
     vectors = {name: vectors[name] for name in given_vectors}
     rows = normal(9, network.widths[0], seed=seed + 200).to(dtype)
-    scores = TorchNetwork(network, W, V, **vectors)(rows)
+    scores = module_of(network, W, V, **vectors)(rows)
     expected = library_scores(network, W, V, rows, **vectors)
     assert scores.dtype == dtype
     assert largest_error(scores, expected) <= 1e-6
@@ -66,7 +79,7 @@ def test_the_scores_are_those_of_the_library_on_the_papers_network():
     W, V = network.random_weights(0), normal(10, 784).float() / 28
     rows = normal(50, 784, seed=1).float()
     expected = library_scores(network, W, V, rows)
-    assert largest_error(TorchNetwork(network, W, V)(rows), expected) <= 1e-6
+    assert largest_error(module_of(network, W, V)(rows), expected) <= 1e-6
 
 
 def test_layers_may_be_fed_by_layers_of_a_higher_number():
@@ -74,14 +87,14 @@ def test_layers_may_be_fed_by_layers_of_a_higher_number():
     W, V, vectors = random_parts(network, 0)
     rows = normal(5, 2)
     torch.testing.assert_close(
-        TorchNetwork(network, W, V, **vectors)(rows), library_scores(network, W, V, rows, **vectors)
+        module_of(network, W, V, **vectors)(rows), library_scores(network, W, V, rows, **vectors)
     )
 
 
 def test_the_module_shares_no_memory_and_draws_no_random_numbers():
     W, V, vectors = random_parts(NET, 0)
     state = torch.random.get_rng_state()
-    module = TorchNetwork(NET, W, V, **vectors)
+    module = module_of(NET, W, V, **vectors)
     assert torch.equal(torch.random.get_rng_state(), state)
     before = module(X)
     for tensor in [*W.values(), V, *vectors.values()]:
@@ -91,8 +104,8 @@ def test_the_module_shares_no_memory_and_draws_no_random_numbers():
 
 def test_the_state_is_plain_tensors_that_another_module_takes_over():
     W, V, vectors = random_parts(NET, 0)
-    module = TorchNetwork(NET, W, V, **vectors)
-    other = TorchNetwork(NET, *random_parts(NET, 50)[:2], **random_parts(NET, 50)[2])
+    module = module_of(NET, W, V, **vectors)
+    other = module_of(NET, *random_parts(NET, 50)[:2], **random_parts(NET, 50)[2])
     other.load_state_dict(load(save(module.state_dict())))
     assert torch.equal(other(X), module(X))
     assert set(module.state_dict()) == {
@@ -102,14 +115,14 @@ def test_the_state_is_plain_tensors_that_another_module_takes_over():
 
 
 def test_it_is_made_of_linear_and_identity_modules():
-    kinds = [type(module) for module in TorchNetwork(NET, *random_parts(NET, 0)[:2]).modules()]
+    kinds = [type(module) for module in module_of(NET, *random_parts(NET, 0)[:2]).modules()]
     assert kinds.count(nn.Linear) == 4
     assert kinds.count(nn.Identity) == 1
 
 
 def test_eval_and_dtype_follow_the_usual_methods():
     W, V, vectors = random_parts(NET, 0)
-    module = TorchNetwork(NET, W, V, **vectors)
+    module = module_of(NET, W, V, **vectors)
     expected = module(X)
     assert torch.equal(module.eval()(X), expected)
     single = module.to(torch.float32)(X.float())
@@ -119,7 +132,7 @@ def test_eval_and_dtype_follow_the_usual_methods():
 
 def test_single_precision_vectors_and_weights_follow_the_dtype_of_the_classifier():
     W, V, vectors = random_parts(NET, 0, dtype=torch.float32)
-    assert {tensor.dtype for tensor in TorchNetwork(NET, W, V.double(), **vectors).state_dict().values()} == {
+    assert {tensor.dtype for tensor in module_of(NET, W, V.double(), **vectors).state_dict().values()} == {
         torch.float64
     }
 
@@ -127,14 +140,14 @@ def test_single_precision_vectors_and_weights_follow_the_dtype_of_the_classifier
 @pytest.mark.parametrize("scaled", [True, False])
 def test_torch_export_gives_the_same_scores_for_any_number_of_rows(scaled):
     W, V, vectors = random_parts(NET, 0)
-    module = TorchNetwork(NET, W, V, **(vectors if scaled else {}))
+    module = module_of(NET, W, V, **(vectors if scaled else {}))
     program = torch.export.export(module, (X,), dynamic_shapes=({0: torch.export.Dim("rows")},))
     many = normal(33, 4, seed=3)
     torch.testing.assert_close(program.module()(many), module(many))
 
 
 def test_it_can_be_trained_further():
-    module = TorchNetwork(NET, *random_parts(NET, 0)[:2], **random_parts(NET, 0)[2])
+    module = module_of(NET, *random_parts(NET, 0)[:2], **random_parts(NET, 0)[2])
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
     targets = normal(6, 3, seed=4)
     losses = []
@@ -152,13 +165,12 @@ def test_it_can_be_trained_further():
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"V": torch.ones(3, 5)}, "V must be a floating-point matrix with 4 columns"),
-        ({"V": torch.ones(4)}, "V must be a floating-point matrix with 4 columns"),
-        ({"V": torch.ones(3, 4).long()}, "V must be a floating-point matrix .*got torch.int64"),
+        ({"V": torch.ones(3, 5)}, r"coef must have shape \(3, 4\), got \(3, 5\)"),
+        ({"V": torch.ones(4)}, r"coef must have shape \(4, 4\), got \(4,\)"),
         ({"shift": torch.ones(3)}, r"shift must have shape \(4,\), got \(3,\)"),
         ({"scale": torch.ones(())}, r"scale must have shape \(4,\)"),
-        ({"scale": torch.tensor([1.0, 0.0, 1.0, 1.0])}, "scale must hold finite numbers other than 0"),
-        ({"scale": torch.tensor([1.0, float("nan"), 1.0, 1.0])}, "scale must hold finite numbers other than 0"),
+        ({"scale": torch.tensor([1.0, 0.0, 1.0, 1.0])}, "scale must hold positive numbers"),
+        ({"scale": torch.tensor([1.0, float("nan"), 1.0, 1.0])}, "scale must hold finite numbers"),
         ({"intercept": torch.ones(4)}, r"intercept must have shape \(3,\)"),
         ({"W": {(1, BIAS): torch.ones(4, 1)}}, "W must hold the learned edges"),
     ],
@@ -166,13 +178,13 @@ def test_it_can_be_trained_further():
 def test_parts_that_do_not_fit_are_refused(change, reason):
     W, V, vectors = random_parts(NET, 0)
     with pytest.raises(ValueError, match=reason):
-        TorchNetwork(NET, **({"W": W, "V": V} | vectors | change))
+        module_of(NET, **({"W": W, "V": V} | vectors | change))
 
 
 def test_a_single_column_is_not_broadcast():
     W, V, vectors = random_parts(NET, 0)
     with pytest.raises(ValueError, match=r"x must have 4 columns, got shape \(6, 1\)"):
-        TorchNetwork(NET, W, V, **vectors)(X[:, :1])
+        module_of(NET, W, V, **vectors)(X[:, :1])
 
 
 @given(network=networks(), seed=seeds, nonzero=st.sampled_from([0.0, 0.2, 1.0]))

@@ -12,15 +12,13 @@ import io
 import math
 import warnings
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tikhonet.model.export.format import Export, Format, dense_ram
-from tikhonet.model.model import Model, array, single
-from tikhonet.model.scaling import Scaling
+from tikhonet.model.model import Model
+from tikhonet.model.scaling import Floats, Scaling
 from tikhonet.network.edges import Constant, Product
-from tikhonet.network.graph import Network, Weights
 
 
 def to_torch(model: Model, *, sparse: bool = False) -> nn.Module:
@@ -29,10 +27,7 @@ def to_torch(model: Model, *, sparse: bool = False) -> nn.Module:
     With `sparse`, matrices are kept as compressed sparse rows where that takes less memory; such a module predicts and
     is not trained further.
     """
-    shift, scale, low, high = scaling_tensors(model.checked().scaling)
-    V, intercept = (torch.from_numpy(values.astype(np.float64)) for values in vars(model.linear_head).values())
-    module = TorchNetwork(model.network, model.W, V, shift, scale, intercept if model.head else None, sparse)
-    return nn.Sequential(Clip(low, high), module)
+    return nn.Sequential(Clip(model.checked().scaling), TorchNetwork(model, torch.float64, sparse))
 
 
 def torch_program(model: Model) -> bytes:
@@ -41,13 +36,8 @@ def torch_program(model: Model) -> bytes:
     `torch.export.load(path).module()(x)` gives the scores. The scaling is done in float64: where a feature's mean is
     large against its spread, the difference has no digits left in float32.
     """
-    W = {
-        (n, m): torch.from_numpy(single(f"W[{n}, {m}]", array(matrix))) for (n, m), matrix in model.checked().W.items()
-    }
-    V, intercept = (torch.from_numpy(single(name, values)) for name, values in vars(model.linear_head).items())
-    shift, scale, low, high = scaling_tensors(model.scaling)
-    network = TorchNetwork(model.network, W, V, shift, scale, intercept if model.head else None)
-    module = nn.Sequential(Clip(low, high), network).eval().requires_grad_(False)
+    module = nn.Sequential(Clip(model.checked().scaling), TorchNetwork(model.astype("float32"), torch.float32))
+    module.eval().requires_grad_(False)
     rows = torch.export.Dim("rows")
     program = torch.export.export(module, (torch.zeros(2, model.inputs),), dynamic_shapes=({0: rows},))
     file = io.BytesIO()
@@ -66,53 +56,30 @@ class Torch(Format):
         return Export(content, len(content), dense_ram(model))
 
 
-def scaling_tensors(scaling: Scaling) -> list[Tensor]:
-    """Shift, scale, low and high, in float64."""
-    return [torch.from_numpy(vector.astype(np.float64)) for vector in vars(scaling).values()]
-
-
 class Clip(nn.Module):
     """Each input within its bounds, in their type."""
 
     low: Tensor
     high: Tensor
 
-    def __init__(self, low: Tensor, high: Tensor) -> None:
+    def __init__(self, scaling: Scaling) -> None:
         super().__init__()
-        self.register_buffer("low", low.clone())
-        self.register_buffer("high", high.clone())
+        self.register_buffer("low", _copy(scaling.low, torch.float64))
+        self.register_buffer("high", _copy(scaling.high, torch.float64))
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.minimum(torch.maximum(x.to(self.low), self.low), self.high)
 
 
 class TorchNetwork(nn.Module):
-    """Standardisation, the network of Eq. 1, linear scores; in the dtype and on the device of V.
+    """Standardisation in float64, the network of Eq. 1 and linear scores in `dtype`, in memory of its own."""
 
-    It shares no memory with its arguments. `shift` and `scale` hold one number per input, `intercept` one per row of V.
-    """
+    shift: Tensor
+    scale: Tensor
 
-    shift: Tensor | None
-    scale: Tensor | None
-
-    def __init__(
-        self,
-        network: Network,
-        W: Weights,
-        V: Tensor,
-        shift: Tensor | None = None,
-        scale: Tensor | None = None,
-        intercept: Tensor | None = None,
-        sparse: bool = False,
-    ) -> None:
+    def __init__(self, model: Model, dtype: torch.dtype, sparse: bool = False) -> None:
         super().__init__()
-        network.check_weights(W)
-        _check_head(network, V)
-        _check_vector("shift", shift, network.widths[0])
-        _check_vector("scale", scale, network.widths[0])
-        _check_vector("intercept", intercept, len(V))
-        if scale is not None and not bool((scale.isfinite() & (scale != 0)).all()):
-            raise ValueError("scale must hold finite numbers other than 0; use 1 for a constant feature")
+        network, head = model.network, model.linear_head
         self.inputs, self.depth = network.widths[0], network.depth
         self.lower, self.upper = network.activation.lower, network.activation.upper
         self.sources: list[tuple[int, list[int]]] = [(n, []) for n in network.hidden]
@@ -120,28 +87,22 @@ class TorchNetwork(nn.Module):
         self.biases = nn.ParameterDict()
         make = _smaller if sparse else _linear
         for n, sources in self.sources:
-            for m in network.sources(n):
-                term = network.edges[n, m].export(W.get((n, m)))
+            for m, term in model.terms(n):
                 if isinstance(term, Constant):
-                    self.biases[str(n)] = nn.Parameter(_copy(term.values, V))
+                    self.biases[str(n)] = nn.Parameter(_copy(term.values, dtype))
                     continue
                 sources.append(m)
-                self.edges[_key(n, m)] = make(_copy(term.matrix, V)) if isinstance(term, Product) else nn.Identity()
-        self.head: nn.Linear | SparseLinear = make(_copy(V, V), None if intercept is None else _copy(intercept, V))
-        for name, vector in (("shift", shift), ("scale", scale)):
-            # Where they are more exact than V, inputs are scaled in their type.
-            wide = vector if vector is None else _copy(vector, V.to(torch.promote_types(vector.dtype, V.dtype)))
-            self.register_buffer(name, wide)
+                self.edges[_key(n, m)] = make(_copy(term.matrix, dtype)) if isinstance(term, Product) else nn.Identity()
+        intercept = _copy(head.intercept, dtype) if model.head else None
+        self.head: nn.Linear | SparseLinear = make(_copy(head.coef, dtype), intercept)
+        self.register_buffer("shift", _copy(model.scaling.shift, torch.float64))
+        self.register_buffer("scale", _copy(model.scaling.scale, torch.float64))
 
     def forward(self, x: Tensor) -> Tensor:
         """The scores, one row for each row of x."""
         if x.shape[-1] != self.inputs:  # a single column would be broadcast by shift and scale
             raise ValueError(f"x must have {self.inputs} columns, got shape {tuple(x.shape)}")
-        if self.shift is not None:
-            x = x - self.shift
-        if self.scale is not None:
-            x = x / self.scale
-        u = {0: x.to(self.head.weight.dtype)}
+        u = {0: ((x - self.shift) / self.scale).to(self.head.weight.dtype)}
         for n, sources in self.sources:
             terms = [self.edges[_key(n, m)](u[m]) for m in sources]
             if str(n) in self.biases:
@@ -160,8 +121,8 @@ def _key(n: int, m: int) -> str:
     return f"{n}_{m}"
 
 
-def _copy(values: Tensor, like: Tensor) -> Tensor:
-    return values.detach().to(like.device, like.dtype, copy=True).contiguous()
+def _copy(values: Tensor | Floats, dtype: torch.dtype) -> Tensor:
+    return torch.as_tensor(values).detach().to("cpu", dtype, copy=True).contiguous()
 
 
 def _linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
@@ -201,16 +162,3 @@ class SparseLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         product = (self.weight @ x.reshape(-1, x.shape[-1]).T).T.reshape(*x.shape[:-1], -1)
         return product if self.bias is None else product + self.bias
-
-
-def _check_head(network: Network, V: Tensor) -> None:
-    if V.ndim != 2 or V.shape[1] != network.widths[-1] or not V.is_floating_point():
-        raise ValueError(
-            f"V must be a floating-point matrix with {network.widths[-1]} columns, the width of the last layer, "
-            f"got {V.dtype} of shape {tuple(V.shape)}"
-        )
-
-
-def _check_vector(name: str, values: Tensor | None, length: int) -> None:
-    if values is not None and tuple(values.shape) != (length,):
-        raise ValueError(f"{name} must have shape ({length},), got {tuple(values.shape)}")

@@ -12,7 +12,7 @@ weight that was set to zero can come back. On a small support, and on one that s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from torch import Tensor
 from tikhonet.network.arguments import SHARE_OR_ALL, SHARE_OR_NONE, check_choice, check_numbers
 from tikhonet.network.graph import Network, Weights
 from tikhonet.problem.objective import Problem
+from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.scopes import Scope, Support, stacked
 from tikhonet.trainer.sparsity.support import Mask, SupportSolver
 from tikhonet.trainer.statistics import LayerState
@@ -121,7 +122,7 @@ class Pruner:
         masks = stacked(self.network, support)
         within = {n: support_solver(layer, masks[n]) if small else Mask(masks[n]) for n, layer in layers.items()}
         return {
-            n: replace(layer, momentum=layer.momentum.mul_(masks[n]), within=within[n]) for n, layer in layers.items()
+            n: changed(layer, momentum=layer.momentum.mul_(masks[n]), within=within[n]) for n, layer in layers.items()
         }
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
-from tikhonet.trainer.batches import Batch
+from tikhonet.trainer.batches import Batch, add_numbers
 from tikhonet.trainer.sparsity.budget import Budget
 from tikhonet.trainer.sparsity.scopes import Support, restrict, stacked
 from tikhonet.trainer.sparsity.support import solve_on_support
@@ -111,7 +111,7 @@ def add_up(problem: Problem, batches: Iterable[Batch], blocks: Blocks, damping: 
         sums.weight += batch.total
     for name in (sums.gram, sums.pull, sums.power):
         name |= {n: reduce(part) for n, part in name.items()}
-    sums.weight = float(reduce(torch.tensor(sums.weight, dtype=torch.float64)))
+    sums.weight = add_numbers(reduce, sums.weight)[0]
     return sums
 
 
