@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from types import NoneType
 
 import torch
 from torch import Tensor
 
 from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import Status
+from tikhonet.network.arguments import COUNT, check_numbers, check_type
 from tikhonet.network.graph import Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
@@ -65,9 +67,9 @@ class Stochastic(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("epochs", "batch_size", "patience"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        check_numbers(self, COUNT, ["epochs", "batch_size", "patience"])
+        check_type("polish", self.polish, BlockDescent, NoneType)
+        check_type("refit", self.refit, bool)
         if self.polish and self.budget:
             raise ValueError("polish and budget cannot go together: full-batch steps know no budget; leave one out")
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tikhonet.network.arguments import SHARE_OR_ALL, SHARE_OR_NONE, check_choice, check_numbers
 from tikhonet.network.graph import Network, Weights
 from tikhonet.problem.objective import Problem
 from tikhonet.trainer.saving import changed
@@ -54,12 +55,9 @@ class Budget:
     frozen: float = 0.6
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ValueError(f"share must lie in (0, 1], got {self.share}; 0.02 keeps 2% of the weights")
-        if self.over not in Scope.kinds:
-            raise ValueError(f"over must be one of {', '.join(Scope.kinds)}, got {self.over!r}")
-        if not 0 <= self.frozen < 1:
-            raise ValueError(f"frozen must lie in [0, 1), got {self.frozen}")
+        check_numbers(self, SHARE_OR_ALL, ["share"])
+        check_choice("over", self.over, *Scope.kinds)
+        check_numbers(self, SHARE_OR_NONE, ["frozen"])
 
     @property
     def scope(self) -> Scope:
