@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 from machine import CountProducts, describe, images, product_seconds
 
-from tikhonet import BlockDescent, Network, Power, Problem, Proximal, Samples, initial_blocks
+from tikhonet import BlockDescent, Network, Power, Problem, Proximal, Samples, initial_blocks, measure_stationarity
 
 WIDTH = 784
 SOLVERS = {"proximal": Proximal(1.0), "alg1": Power(2)}
@@ -53,7 +53,7 @@ def main(data: str | None, samples: int, iterations: int, only: str | None) -> N
         rates = [product_rates(samples)]
         blocks = initial_blocks(problem, Samples(X, targets))
         with CountProducts() as watching:  # what a run measures outside its iterations, and not on their clock
-            problem.stationarity(blocks, Samples(X, targets))
+            measure_stationarity(problem, blocks, Samples(X, targets))
         with CountProducts() as starting:
             problem.objective(blocks, Samples(X, targets))
         counter, before = CountProducts(), watching.multiplications + starting.multiplications

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
         Schedule as Schedule,
     )
     from tikhonet.descent.start import initial_blocks as initial_blocks
+    from tikhonet.descent.stationarity import (
+        Stationarity as Stationarity,
+        measure_stationarity as measure_stationarity,
+    )
     from tikhonet.estimators.classifier import BCDClassifier as BCDClassifier
     from tikhonet.estimators.features import BCDFeatures as BCDFeatures
     from tikhonet.estimators.regressor import BCDRegressor as BCDRegressor
@@ -36,12 +40,7 @@ if TYPE_CHECKING:
         Squared as Squared,
         SquaredHinge as SquaredHinge,
     )
-    from tikhonet.problem.objective import (
-        Blocks as Blocks,
-        Problem as Problem,
-        Stationarity as Stationarity,
-        Terms as Terms,
-    )
+    from tikhonet.problem.objective import Blocks as Blocks, Problem as Problem, Terms as Terms
     from tikhonet.problem.samples import Samples as Samples
     from tikhonet.problem.sets import (
         Box as Box,
@@ -65,6 +64,7 @@ _NAMES = {
     "descent.result": "History Result Status",
     "descent.schedules": "Constant Custom Power Proximal Schedule",
     "descent.start": "initial_blocks",
+    "descent.stationarity": "Stationarity measure_stationarity",
     "estimators.classifier": "BCDClassifier",
     "estimators.features": "BCDFeatures",
     "estimators.regressor": "BCDRegressor",
@@ -75,7 +75,7 @@ _NAMES = {
     "network.graph": "BIAS Network",
     "problem.lifts": "Fenchel Lift Tikhonov",
     "problem.losses": "Huber Loss Softmax Squared SquaredHinge",
-    "problem.objective": "Blocks Problem Stationarity Terms",
+    "problem.objective": "Blocks Problem Terms",
     "problem.samples": "Samples",
     "problem.sets": "Box ConvexSet Everything FrobeniusBall NonNegative RowL1Ball RowL2Ball",
     "trainer.run": "Stochastic",

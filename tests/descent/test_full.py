@@ -84,10 +84,10 @@ def test_the_recorded_objective_is_that_of_the_blocks(problem, schedule, seed):
 @pytest.mark.parametrize("W_set", [Everything(), RowL1Ball(1.0)])
 def test_proximal_descent_reaches_a_stationary_point_where_the_papers_schedule_stands_still(lift, loss, W_set):
     problem, X, targets = small(lift, loss, W_set, Network.chain([3, 3]))
-    converged = BlockDescent(Proximal(0.1), max_iter=200, tol=1e-8).run(problem, X, targets)
+    converged = BlockDescent(Proximal(0.1), max_iter=200, tol=1e-14).run(problem, X, targets)
     assert converged.status is Status.STATIONARY
     assert certify(converged).stationarity.total <= 1e-6
-    literal = BlockDescent(Power(2), max_iter=200, tol=1e-8).run(problem, X, targets)
+    literal = BlockDescent(Power(2), max_iter=200, tol=1e-14).run(problem, X, targets)
     assert literal.status is Status.SCHEDULE_EXHAUSTED
     assert certify(literal).stationarity.total > 0.1
     assert not certify(literal).stationary
@@ -96,8 +96,8 @@ def test_proximal_descent_reaches_a_stationary_point_where_the_papers_schedule_s
 @pytest.mark.parametrize("lift", LIFTS)
 def test_extrapolation_reaches_a_stationary_point_of_the_papers_network_with_skips_in_fewer_iterations(lift):
     problem, X, targets = small(lift)
-    plain = BlockDescent(Proximal(0.1), max_iter=250, tol=1e-8, check_every=10).run(problem, X, targets)
-    fast = BlockDescent(Proximal(0.1), max_iter=250, tol=1e-8, extrapolate=True).run(problem, X, targets)
+    plain = BlockDescent(Proximal(0.1), max_iter=250, tol=1e-14, check_every=10).run(problem, X, targets)
+    fast = BlockDescent(Proximal(0.1), max_iter=250, tol=1e-14, extrapolate=True).run(problem, X, targets)
     assert fast.status is Status.STATIONARY
     assert certify(fast).stationarity.total <= 1e-6
     assert plain.history.stationarity[plain.history.iterations].total > certify(fast).stationarity.total

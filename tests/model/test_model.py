@@ -66,7 +66,7 @@ def test_parts_that_do_not_fit_are_refused(change, reason):
         ({"low": np.full(5, 9.0)}, "low must not lie above high"),
         ({"high": np.full(5, np.nan)}, "high must hold finite numbers"),
         ({"coef": np.full((3, 5), np.inf)}, "coef must hold finite numbers"),
-        ({"classes": (1, 2, None)}, "classes must be numbers or strings to be exported, got None"),
+        ({"classes": (1, 2, None)}, "classes must be numbers or strings, got None"),
         ({"W": random_model(SKIPS).W | {(1, 0): torch.full((5, 5), float("nan"))}}, r"W\[1, 0\] must hold finite"),
     ],
 )

@@ -2,6 +2,8 @@
 
 import pickle
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -196,3 +198,41 @@ def test_without_a_compiler_the_others_are_used():
     assert set(next(iter(predict.seconds.values()))) == {"dense", "csr"}
     with pytest.raises(RuntimeError, match='kernel="native" needs a C compiler'):
         Predictor(forward, "native")
+
+
+@pytest.mark.parametrize("script", ["exit 1", "exec sleep 60", "true"])
+def test_a_compiler_that_fails_hangs_or_makes_nothing_is_named(script, tmp_path, monkeypatch):
+    (tmp_path / "cc").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "cc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setattr(predictor, "TIMEOUT", 0.5)
+    predictor.library.cache_clear()
+    with pytest.raises(RuntimeError, match=r'kernel="native" could not be compiled by .*cc .*; use kernel="csr"'):
+        Predictor(random_model(SKIPS), "native")
+    predictor.library.cache_clear()
+
+
+WATCHED = """
+import sys
+import numpy as np
+from tests.model.export.models import SKIPS, random_model, rows
+from tikhonet.model.predictor import Predictor
+
+started = []
+sys.addaudithook(lambda event, _: started.append(event) if event in EVENTS else None)
+model = random_model(SKIPS, nonzero=0.2)
+for kernel in ("auto", "dense", "csr"):
+    for count in (1, 10, 300):
+        Predictor(model, kernel)(rows(model, 300)[:count])
+print(started)
+Predictor(model, "native")
+print(started[:1])
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs cc")
+def test_no_prediction_starts_a_process_unless_the_compiled_kernel_is_asked_for():
+    events = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "ctypes.dlopen"}
+    script = WATCHED.replace("EVENTS", repr(events))
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.split("\n")[:2] == ["[]", "['subprocess.Popen']"]

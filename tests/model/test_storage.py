@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import struct
+import subprocess
 import sys
 import tracemalloc
 
@@ -299,6 +300,49 @@ def test_the_file_has_usual_permissions_and_links_are_followed(tmp_path):
     assert link.is_symlink()
     assert load(target)[0] == {"a": 1}
     assert target.stat().st_mode == plain.stat().st_mode
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+def test_a_file_that_is_replaced_keeps_its_permissions(path):
+    save(path, {}, {})
+    for mode in (0o600, 0o640, 0o444):
+        path.chmod(mode)
+        save(path, {"a": mode}, {})
+        assert path.stat().st_mode & 0o7777 == mode
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX pipes")
+def test_a_pipe_a_device_and_a_folder_are_not_replaced(path):
+    os.mkfifo(path)
+    for target, kind in ((path, "a device or a pipe"), ("/dev/null", "a device or a pipe"), (path.parent, "a folder")):
+        with pytest.raises(OSError, match=f"must be a file or not exist, got {kind}; name another file"):
+            save(target, {}, {})
+    assert path.is_fifo()
+    assert list(path.parent.iterdir()) == [path]
+
+
+STOPPED = """
+import os, sys, time, torch
+from tikhonet.model import storage
+def stop(*_):
+    print("written", flush=True)
+    time.sleep(60)
+os.replace = stop
+storage.save(sys.argv[1], {}, {"V": torch.eye(2)})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_what_a_killed_save_left_is_removed_by_the_next_and_a_running_one_is_left_alone(path):
+    with subprocess.Popen([sys.executable, "-c", STOPPED, str(path)], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout.readline() == "written\n"
+        save(path, {}, {})
+        assert len(list(path.parent.iterdir())) == 2
+        running.kill()
+    save(path.with_name("other"), {}, {})
+    assert len(list(path.parent.iterdir())) == 3
+    save(path, {}, {})
+    assert {file.name for file in path.parent.iterdir()} == {path.name, "other"}
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_softmax_is_stable_for_scores_of_10000(dtype):
 
 @pytest.mark.parametrize("delta", [0.0, -1.0, float("inf"), float("nan")])
 def test_huber_delta_must_be_positive_and_finite(delta):
-    with pytest.raises(ValueError, match=f"delta must be a positive number, got {delta}"):
+    with pytest.raises(ValueError, match=f"delta must be positive and finite, got {delta}"):
         Huber(delta)
 
 
@@ -217,3 +217,11 @@ def test_targets_that_are_no_distribution_are_an_error_for_softmax(row):
 def test_targets_other_than_plus_or_minus_one_are_an_error_for_the_squared_hinge(row):
     with pytest.raises(ValueError, match=r"targets of the squared hinge must be \+1 or -1"):
         SquaredHinge().check(torch.tensor([[1.0, -1.0], row]))
+
+
+@given(LOSS, st.floats(0.0, 30.0), seeds)
+def test_the_local_curvature_is_at_most_the_bound(loss, size, seed):
+    T = loss.encode(torch.arange(6) % 3).double()
+    found = loss.local_curvature(T, size * normal(6, 3, seed=seed))
+    assert found.shape == (6,)
+    assert bool(((found >= 0) & (found <= loss.curvature)).all())

@@ -200,7 +200,7 @@ def test_a_row_ball_leaves_the_rows_inside_as_they_are_beside_rows_outside(ball)
 @pytest.mark.parametrize("ball", BALLS)
 @pytest.mark.parametrize("radius", [0.0, -1.0, float("inf"), float("nan")])
 def test_the_radius_must_be_positive_and_finite(ball, radius):
-    with pytest.raises(ValueError, match=f"radius must be a positive number, got {radius}"):
+    with pytest.raises(ValueError, match=f"radius must be positive and finite, got {radius}"):
         ball(radius)
 
 

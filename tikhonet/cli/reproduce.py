@@ -144,9 +144,7 @@ def new_records(
 def kept_records(experiment: str, folder: Path) -> list[Any]:
     """The records in a folder, which must be of this experiment."""
     from tikhonet.paper.experiment import load_records
-    from tikhonet.paper.old_records import convert_folder
 
-    convert_folder(folder)
     records = load_records(folder)
     if (held := records[0].experiment) != experiment:
         raise Failure(

@@ -19,6 +19,7 @@ from tikhonet.data.tables import MALFORMED
 from tikhonet.hashing import HammingIndex, pack
 from tikhonet.hashing.codes import Codes, check_codes
 from tikhonet.hashing.index import KINDS
+from tikhonet.model.reading import load_arrays
 from tikhonet.model.storage import ModelFormatError
 
 EXAMPLE = "tikhonet search codes.npy codes.npy --k 5 --output neighbours.csv"
@@ -137,7 +138,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise Failure(f"{path} is of an unknown kind; codes are read from .npy and .npz")
     try:
         with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
+            loaded = load_arrays(file)
             return {"codes": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
     except MALFORMED as error:
         raise Failure(f"{path} cannot be read: {reason(error)}; use another copy") from None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tikhonet.data.binary_layouts import parse_idx, unpack
 from tikhonet.data.dataset import DataError
 from tikhonet.data.tables import Table, TableFile, default_names, whole_if_possible
+from tikhonet.model.reading import load_arrays
 from tikhonet.network.extras import MissingExtraError, require
 
 
@@ -21,9 +22,8 @@ class MatrixFile(TableFile):
     kind = ".npy"
 
     def read(self) -> Table:
-        # Opened here, because numpy leaves a damaged .npz open.
         with self.path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
+            loaded = load_arrays(file)
             return self.from_matrix(loaded) if isinstance(loaded, np.ndarray) else self.from_arrays(loaded)
 
     def from_matrix(self, values: NDArray[Any]) -> Table:

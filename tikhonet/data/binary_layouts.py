@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import math
 import tarfile
@@ -13,6 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tikhonet.model.reading import read_within
 
 IDX_DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 CIFAR_SHAPE = (3, 32, 32)
@@ -25,9 +28,9 @@ _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 def unpack(packed: bytes) -> bytes:
     """The content of a gzip or xz file, told by its first bytes; any other content as it is."""
     if packed.startswith(_GZIP):
-        return gzip.decompress(packed)
+        return read_within(gzip.GzipFile(fileobj=io.BytesIO(packed)), len(packed))
     if packed.startswith(_XZ):
-        return lzma.decompress(packed)
+        return read_within(lzma.LZMAFile(io.BytesIO(packed)), len(packed))
     return packed
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tikhonet.data.dataset import DataError
 from tikhonet.data.obtain import StrPath
 from tikhonet.data.tables import Table, default_names
+from tikhonet.model.reading import check_growth, complaint
 from tikhonet.network.extras import require
 
 KINDS = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".pgm", ".ppm")
@@ -141,11 +142,14 @@ def opened(file: Path) -> Iterator[Any]:
     images = require("PIL.Image")
     try:
         with images.open(file) as image:
+            check_growth(3 * image.width * image.height, file.stat().st_size)
             yield image
     except DataError:
         raise
-    except (OSError, ValueError, SyntaxError, images.DecompressionBombError) as error:
-        raise DataError(f"{file} cannot be read as an image: {error}; remove it or use another copy") from None
+    except Exception as error:  # Pillow's readers have some ten errors for damage
+        raise DataError(
+            f"{file} cannot be read as an image: {complaint(error)}; remove it or use another copy"
+        ) from None
 
 
 def labels(names: list[str]) -> NDArray[Any]:

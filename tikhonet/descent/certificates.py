@@ -1,13 +1,12 @@
 """Sec. 4 as checks: what can be verified of the point that a run reached, and of the way there.
 
-Each check states its own number. A point is called stationary for its projected gradient only,
+Each check states its own number. A point is called stationary for what exact steps from it would bring,
 never because the steps have become small, and the rate is what was measured, not what was proved.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,9 @@ from scipy import stats
 
 from tikhonet.descent.result import History, Result
 from tikhonet.descent.schedules import Schedule
-from tikhonet.problem.objective import Blocks, Problem, Stationarity
+from tikhonet.descent.stationarity import Stationarity, measure_stationarity
+from tikhonet.network.arguments import check_type
+from tikhonet.problem.objective import Blocks, Problem
 
 ANSWERS = {True: "yes", False: "NO", None: "cannot be told"}
 """The words for whether a claim holds."""
@@ -83,7 +84,8 @@ class Certificate:
 
 def certify(result: Result) -> Certificate:
     """Check the point that a run reached, in float64, and every step that led to it."""
-    stationarity = result.problem.stationarity(result.blocks, result.samples)
+    check_type("result", result, Result, remedy="what BlockDescent.run returns")
+    stationarity = measure_stationarity(result.problem, result.blocks, result.samples)
     rate = fit_rate(result.history)
     checks = (
         check_feasible(result.problem, result.blocks),
@@ -136,11 +138,20 @@ def check_descent(history: History, dtype: torch.dtype) -> tuple[Check, Check]:
     )
 
 
-def check_stationary(stationarity: Stationarity, tolerance: Mapping[str, float]) -> Check:
-    residual = stationarity.residual
-    parts = ", ".join(f"{block} {value:.3g} of {tolerance[block]:.3g}" for block, value in residual.items())
-    figure = f"projected gradient {stationarity.total:.3g} ({parts} allowed)"
-    return Check("stationary", "the point is stationary", stationarity.within(tolerance), figure)
+def check_stationary(stationarity: Stationarity, tolerance: float | None) -> Check:
+    """Whether exact block steps would take no more than this share of f; not judged without a tolerance."""
+    steps, slopes = (
+        ", ".join(f"{block} {value:.3g}" for block, value in values.items())
+        for values in (stationarity.decrease, stationarity.residual)
+    )
+    asked, holds = "", None
+    if tolerance is not None:
+        asked, holds = f", {tolerance:g} allowed", stationarity.within(tolerance)
+    figure = (
+        f"exact block steps would take {stationarity.share:.3g} of f = {stationarity.objective:.4g}{asked} ({steps}); "
+        f"projected gradient {stationarity.total:.3g} ({slopes})"
+    )
+    return Check("stationary", "the point is stationary", holds, figure)
 
 
 def check_schedule(schedule: Schedule, t: int) -> Check:

@@ -153,7 +153,7 @@ def minimise_quadratic(
     type, which is that of the result.
     """
     if set_.everything:
-        point, steps = (start.double() + _solve(H, linear - start.double() @ H, start.dtype)).to(start), 1
+        point, steps = (start.double() + solve_rows(H, linear - start.double() @ H, start.dtype)).to(start), 1
     else:
         L = largest_eigenvalue(lambda block: block @ H, len(H), H)
         if L == 0:
@@ -176,7 +176,7 @@ def minimise_quadratic(
     return Solution(point, residual, float(linear.norm()), float(gradient.norm()), steps)
 
 
-def _solve(H: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
+def solve_rows(H: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
     """right H^-1; the least-norm solution where H is singular in the precision of the data."""
     if not bool(H.isfinite().all()):
         return torch.full_like(right, torch.nan)

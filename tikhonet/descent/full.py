@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Literal
 
 import torch
@@ -22,6 +23,8 @@ from tikhonet.descent.linear import update_classifier, update_weights
 from tikhonet.descent.result import BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Proximal, Schedule
 from tikhonet.descent.start import check_blocks, initial_blocks
+from tikhonet.descent.stationarity import measure_stationarity
+from tikhonet.network.arguments import COUNT, SHARE, check_callable, check_choice, check_numbers, check_type
 from tikhonet.network.graph import Array, Layers, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Reduce, Samples, keep
@@ -82,8 +85,8 @@ class BlockDescent:
     """Block coordinate descent on Eq. 4 over all samples.
 
     `schedule`: `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges.
-    `tol`: a point is stationary when the projected gradient of each block, in float64, is at most `tol`
-    times the larger of 1 and the starting point's. `inner_tol` bounds the relative optimality residual of each
+    `tol`: a point is stationary when exact steps of its blocks would lower f by at most this share of it.
+    `inner_tol` bounds the relative optimality residual of each
     sub-problem. `extrapolate` tries, after each iteration, to go on along it, and takes that step only
     if f falls. `check_every`: iterations between two measurements of stationarity (one costs about
     eight products of samples x width x width in float64).
@@ -91,7 +94,7 @@ class BlockDescent:
 
     schedule: Schedule = Proximal()
     max_iter: int = 100
-    tol: float = 1e-4
+    tol: float = 1e-6
     inner_tol: float = 1e-3
     initial_features: Literal["random", "forward"] = "random"
     extrapolate: bool = False
@@ -99,14 +102,11 @@ class BlockDescent:
     chunk_rows: int = 2048
 
     def __post_init__(self) -> None:
-        for name in ("max_iter", "check_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("tol", "inner_tol"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie strictly between 0 and 1, got {getattr(self, name)}")
-        if self.initial_features not in ("random", "forward"):
-            raise ValueError(f"initial_features must be 'random' or 'forward', got {self.initial_features!r}")
+        check_type("schedule", self.schedule, Schedule)
+        check_numbers(self, COUNT, ["max_iter", "check_every", "chunk_rows"])
+        check_numbers(self, SHARE, ["tol", "inner_tol"])
+        check_choice("initial_features", self.initial_features, "random", "forward")
+        check_type("extrapolate", self.extrapolate, bool)
         if self.extrapolate and not self.schedule.full_steps:
             raise ValueError("extrapolate needs a schedule of full steps such as Proximal(); Alg. 1 has no such step")
 
@@ -127,8 +127,12 @@ class BlockDescent:
 
         `watch` is called with the history after every iteration, and ends the run by returning True.
         """
-        X, targets = tensor(X), tensor(targets)
-        samples = Samples(X, targets, None if weight is None else tensor(weight), self.chunk_rows, reduce)
+        check_type("problem", problem, Problem)
+        check_type("start", start, Blocks, NoneType)
+        if watch is not None:
+            check_callable("watch", watch)
+        X, targets = tensor(X, "X"), tensor(targets, "targets")
+        samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), self.chunk_rows, reduce)
         problem.check(samples)
         self.schedule.check(self.max_iter)
         blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
@@ -143,8 +147,7 @@ class _Run:
     def __init__(self, solver: BlockDescent, problem: Problem, samples: Samples, blocks: Blocks) -> None:
         self.solver, self.problem, self.samples, self.blocks = solver, problem, samples, blocks
         self.terms = problem.objective(blocks, samples)
-        first = problem.stationarity(blocks, samples)
-        self.history = History(self.terms, first.tolerance(solver.tol), stationarity={0: first})
+        self.history = History(self.terms, solver.tol, stationarity={0: measure_stationarity(problem, blocks, samples)})
         self.last, self.momentum = blocks, 0.5
         self.guess: Layers = {}
 
@@ -239,8 +242,8 @@ class _Run:
         """How the run ends here, if it does."""
         exhausted = self.solver.schedule.exhausted(t)
         if exhausted or t % self.solver.check_every == 0 or t == self.solver.max_iter:
-            residual = self.problem.stationarity(self.blocks, self.samples)
-            self.history.stationarity[t] = residual
-            if residual.within(self.history.tolerance):
+            stationarity = measure_stationarity(self.problem, self.blocks, self.samples)
+            self.history.stationarity[t] = stationarity
+            if stationarity.within(self.solver.tol):
                 return Status.STATIONARY
         return Status.SCHEDULE_EXHAUSTED if exhausted else None

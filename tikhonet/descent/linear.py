@@ -150,16 +150,29 @@ def update_layer(
         Z = network.pre_activation(n, U, blocks.W, network.fixed_sources(n))
         return gamma * problem.lift.grad_Z(U[n], Z if scores is None else Z.add_(scores), network.activation)
 
-    ridges = torch.tensor([problem.edge_ridge((n, m)) for m in sources], dtype=torch.float64, device=blocks.V.device)
     fit = LinearFit(
         samples=samples,
         inputs=inputs,
         slope=slope,
         curvature=gamma,
         quadratic=problem.lift.quadratic,
-        ridge=ridges.repeat_interleave(torch.tensor(network.stacked_widths(n), device=ridges.device)),
+        ridge=problem.layer_ridge(n).to(blocks.V.device),
         set_=problem.layer_set(n),
     )
-    given = all(m <= 0 for m in sources)
-    gram = samples.constant(("gram", sources), fit.gram) if given else fit.gram()
-    return fit.solve(gram, network.stacked_weights(n, blocks.W), rho, tol=tol, max_iter=max_iter)
+    given = given_gram(problem, samples, n)
+    return fit.solve(
+        fit.gram() if given is None else given, network.stacked_weights(n, blocks.W), rho, tol=tol, max_iter=max_iter
+    )
+
+
+def given_gram(problem: Problem, samples: Samples, n: int) -> Tensor | None:
+    """The Gram matrix of layer n's inputs where these are all given, computed once; None where some are learned."""
+    sources, given = problem.network.learned_sources(n), problem.network.layers(samples.X)
+    if not set(sources) <= set(given):
+        return None
+
+    def term(rows: slice) -> Tensor:
+        A = problem.network.stacked_inputs(n, {m: given[m][rows].double() for m in sources})
+        return samples.weigh(A, rows).T @ A
+
+    return samples.constant(("gram", sources), lambda: samples.sum(term))

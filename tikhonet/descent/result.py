@@ -6,14 +6,15 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from tikhonet.descent.schedules import Schedule
-from tikhonet.problem.objective import Blocks, Problem, Stationarity, Terms
+from tikhonet.descent.stationarity import Stationarity
+from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Samples
 
 
 class Status(Enum):
     """How a run ended: a sentence, and the remedy where one is needed."""
 
-    STATIONARY = "The projected gradient is below the tolerance: a stationary point of the objective."
+    STATIONARY = "Exact block steps would take no more than tol of the objective: a stationary point."
     SCHEDULE_EXHAUSTED = (
         "The steps theta_t have run out before a stationary point was reached: the iterates stand still "
         "without being optimal. Use the Proximal schedule, or a theta_t that is not summable."
@@ -58,8 +59,8 @@ class History:
     """The start, every block step, and the stationarity where it was measured."""
 
     start: Terms
-    tolerance: dict[str, float]
-    """The stationarity residual of each block below which a run counts as stationary."""
+    tolerance: float
+    """The share of f below which what exact block steps would still take makes a point stationary."""
     steps: list[BlockStep] = field(default_factory=list)
     stationarity: dict[int, Stationarity] = field(default_factory=dict)
 

@@ -12,9 +12,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 from scipy.special import zeta
+
+from tikhonet.network.arguments import POSITIVE, SHARE_OR_ALL, check_type
 
 
 class Schedule(ABC):
@@ -75,8 +78,7 @@ class Power(Schedule):
     p: float = 2.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.p < math.inf:
-            raise ValueError(f"p must be positive and finite, got {self.p}")
+        POSITIVE.check("p", self.p)
 
     def theta(self, t: int) -> float:
         return math.pow(t, -self.p)
@@ -98,8 +100,7 @@ class Constant(Schedule):
     value: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 < self.value <= 1:
-            raise ValueError(f"value must lie in (0, 1], got {self.value}")
+        SHARE_OR_ALL.check("value", self.value)
 
     def theta(self, t: int) -> float:
         return self.value
@@ -116,6 +117,12 @@ class Custom(Schedule):
     """The user's own theta_t: a function of every t = 1, 2, .., or a list, after whose end theta is 0."""
 
     steps: Callable[[int], float] | Sequence[float]
+
+    def __post_init__(self) -> None:
+        check_type("steps", self.steps, Callable, Sequence, remedy="a function of t, or a list of numbers")
+        if not callable(self.steps):
+            for theta in self.steps:
+                check_type("steps", theta, Real, remedy="a list of numbers from 0 to 1")
 
     def theta(self, t: int) -> float:
         if callable(self.steps):
@@ -136,8 +143,7 @@ class Proximal(Schedule):
     full_steps: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.weight < math.inf:
-            raise ValueError(f"weight must be positive and finite, got {self.weight}")
+        POSITIVE.check("weight", self.weight)
 
     def theta(self, t: int) -> float:
         return 1.0

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from tikhonet.network.arguments import SEED, check_choice, check_type
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples
 
@@ -15,6 +16,10 @@ def initial_blocks(
     problem: Problem, samples: Samples, seed: int = 0, features: Literal["random", "forward"] = "random"
 ) -> Blocks:
     """Random V and W in their sets; U random (line 1 of Alg. 1) or the forward pass of W."""
+    check_type("problem", problem, Problem)
+    check_type("samples", samples, Samples)
+    SEED.check("seed", seed)
+    check_choice("features", features, "random", "forward")
     network, X = problem.network, samples.X
     generator = torch.Generator().manual_seed(seed)
 

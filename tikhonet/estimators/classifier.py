@@ -23,7 +23,7 @@ from tikhonet.estimators.rows import Floats, Rows, canonical, dense
 from tikhonet.estimators.targets import Classes
 from tikhonet.model.heads import head_names
 from tikhonet.model.model import Model
-from tikhonet.model.storage import ModelFormatError
+from tikhonet.model.reading import ModelFormatError, check_growth
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 
@@ -208,15 +208,30 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         dtype = np.dtype(str(kept["dtype"]))
         if dtype.kind not in "biufUO":
             raise ValueError(f"classes must be numbers or strings, got {dtype}")
-        labels = np.array([label for label in kept["classes"] if is_plain(label)], dtype)
-        if len(labels) != model.outputs or len(labels) < 2:
-            raise ValueError(f"there are {model.outputs} scores for {len(labels)} classes")
+        names = list(kept["classes"])
+        if not 2 <= len(names) == model.outputs == len(model.V):
+            raise ValueError(f"there are {model.outputs} scores and {len(model.V)} rows of V for {len(names)} classes")
+        check_growth(len(names) * dtype.itemsize, sum(len(str(name)) for name in names))
+        labels = np.array(names, dtype)
+        if labels.tolist() != names or len(set(names)) < len(names):
+            raise ValueError(f"classes must be different from each other and fit their type, {dtype.str[:80]}")
         measured = {rule: float(value) for rule, value in dict(kept["sharpness"]).items()}
         if measured.get("energy") == 1.0:
             del measured["energy"]  # what older files say where it was not measured
         if "forward" not in measured or not set(measured) <= {"forward", "energy"}:
             raise ValueError(f"sharpness must hold that of the rules forward and energy, got {measured}")
+        if self.decision == "energy":
+            self._check_energies(model, measured.get("energy", 1.0))
         return replace(self._target(labels), sharpness=measured)
+
+    def _check_energies(self, model: Model, sharpness: float) -> None:
+        """Raise where the energies of the largest inputs, or of middling ones, are not finite."""
+        with np.errstate(all="ignore"):
+            ends = model.scaling(np.stack([model.scaling.low, model.scaling.shift, model.scaling.high]))
+            problem = build_problem(self, model.network, self._loss(), 1.0)
+            found = sharpness * energies(problem, model.W, model.V, ends, model.outputs)
+        if sharpness <= 0 or not np.isfinite(found).all():
+            raise ValueError("weights, V and parameters must give finite energies; fit again")
 
 
 def weigh(rows: Rows, factors: Floats) -> Rows:

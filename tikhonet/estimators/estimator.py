@@ -141,7 +141,10 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         return to_c(self.exported_model(), name, int8=int8)
 
     def predictor(self, kernel: str = "auto", dtype: str = "float32") -> Predictor:
-        """Predictions with as little overhead as possible, by the fastest of the dense and sparse kernels."""
+        """Predictions with as little overhead as possible, by the faster of the dense and the sparse kernel.
+
+        kernel="native" runs the C compiler `cc` for one that is often faster still; nothing else starts a process.
+        """
         return Predictor(self.exported_model(), kernel, dtype)
 
     def save(self, path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
+import torch
 
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import users_level
@@ -15,7 +16,7 @@ from tikhonet.estimators.fitting import Fitted, cause_of_zeros
 from tikhonet.estimators.parameters import build_problem
 from tikhonet.model import storage
 from tikhonet.model.model_file import model_from_tensors, model_tensors, network_from_header, network_header
-from tikhonet.model.storage import ModelFormatError
+from tikhonet.model.reading import ModelFormatError, refusing
 from tikhonet.network.activation import Activation
 from tikhonet.problem.sets import ConvexSet
 from tikhonet.trainer.sparsity.zeros import Kind
@@ -45,7 +46,7 @@ def save_estimator(estimator: Any, path: Path, fitted: Fitted) -> None:
         "feature_names": list(getattr(estimator, "feature_names_in_", ())),
         "fitted": estimator._target_to_file(fitted.target),
     }
-    storage.save(path, header, model_tensors(model))
+    storage.save(path, header, model_tensors(model.checked()))
 
 
 def load_estimator(cls: type, path: Path) -> Any:
@@ -55,7 +56,7 @@ def load_estimator(cls: type, path: Path) -> Any:
         name = str(header.get("estimator"))[:80]
         remedy = f"; use {name}.load" if name in NAMES else ""
         raise ModelFormatError(f"{path} must hold a {cls.__name__}, got {name!r}{remedy}")
-    try:
+    with refusing(f"{path} does not hold a whole {cls.__name__}", "save it again"):
         network = network_from_header(header["network"])
         model = model_from_tensors(network, tensors)
         estimator = cls(**{name: from_plain(value) for name, value in dict(header["parameters"]).items()})
@@ -64,20 +65,19 @@ def load_estimator(cls: type, path: Path) -> Any:
         elif network.activation != Activation.named(estimator.activation):
             estimator.activation = network.activation  # an object, which was left out
         estimator._validate_params()
+        torch.device(estimator.device)  # raises where no machine has such a one
         target = estimator._target_from_file(dict(header["fitted"]), model)
         zeros = header.get("sparsity")
         if not zeros:
             zeros = cause_of_zeros(estimator, build_problem(estimator, network, target.loss, 1.0), model)
-        model = replace(model, **target.in_model())
-        estimator._fitted = Fitted(model, target, read_cause(zeros), int(header["n_iter"]), Status[header["status"]])
+        model = replace(model, **target.in_model()).checked()
+        estimator._fitted = Fitted(model, target, read_cause(zeros), whole(header["n_iter"]), Status[header["status"]])
         estimator.n_features_in_ = network.widths[0]
-        if names := [str(name) for name in header["feature_names"]]:
+        if names := list(header["feature_names"]):
+            if len(names) != model.inputs or not all(isinstance(name, str) for name in names):
+                raise ValueError(f"feature_names must be {model.inputs} texts or none, got {len(names)}")
             estimator.feature_names_in_ = np.array(names, dtype=object)
         return estimator
-    except ModelFormatError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ModelFormatError(f"{path} does not hold a whole {cls.__name__}: {error}; save it again") from None
 
 
 def named_set(constraint: Any) -> dict[str, Any]:
@@ -94,6 +94,12 @@ def named_set(constraint: Any) -> dict[str, Any]:
         stacklevel=users_level(),
     )
     return {}
+
+
+def whole(number: Any) -> int:
+    if type(number) is not int or not 0 <= number < 2**63:
+        raise ValueError(f"n_iter must be a whole number, got {str(number)[:80]}")
+    return number
 
 
 def read_cause(found: dict[str, Any]) -> dict[str, Any]:

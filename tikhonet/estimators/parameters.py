@@ -92,8 +92,8 @@ class Parameters(BaseEstimator):
         Whether every row, every layer or the whole network keeps that share, or every layer that share of its units.
     max_iter : "auto" or int, default="auto"
         Epochs of the stochastic solver, iterations of the others; "auto" gives small data more epochs.
-    tol : float, default=1e-4
-        The full-batch solvers stop where the projected gradient is this share of the start's.
+    tol : float, default=1e-6
+        The full-batch solvers stop where exact block steps would lower the objective by at most this share of it.
     batch_size : "auto" or int, default="auto"
         Rows in a mini-batch.
     dropout : "auto", float or pair of float, default="auto"
@@ -138,7 +138,7 @@ class Parameters(BaseEstimator):
     sparsity: float | None = None
     sparsity_over: str = "layer"
     max_iter: Any = "auto"
-    tol: float = 1e-4
+    tol: float = 1e-6
     batch_size: Any = "auto"
     dropout: Any = "auto"
     early_stopping: Any = "auto"

@@ -17,10 +17,11 @@ from tikhonet.descent.certificates import Certificate, Check, certify, check_fea
 from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import History, Result, Status
 from tikhonet.descent.schedules import Power, Proximal, Schedule
+from tikhonet.descent.stationarity import Stationarity
 from tikhonet.network.graph import Network, Weights
 from tikhonet.network.initial import deep_and_plain
 from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
-from tikhonet.problem.objective import Blocks, Problem, Stationarity
+from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.recipe import DEEP
@@ -226,5 +227,5 @@ def certify_training(training: Training) -> Certificate:
         Check("descent", "f falls at every step", None, f"mini-batch steps promise nothing; {undone} were undone"),
         Check("stationary", "the point is stationary", None, f"not measured; {remedy}"),
     )
-    unknown = Stationarity(dict.fromkeys(("U", "V", "W"), math.nan))
-    return Certificate(checks, unknown, None)
+    unknown = dict.fromkeys(("U", "V", "W"), math.nan)
+    return Certificate(checks, Stationarity(unknown, unknown, math.nan), None)

@@ -24,6 +24,9 @@ Found = tuple[NDArray[np.int64], Distances, Positions]
 COUNTERS = 2**17
 """(n_bits + 1) k up to which faiss counts instead of keeping heaps: faster, but with a list of k for each distance."""
 
+BUCKETS = 2**22
+"""Buckets that "hash" looks at for one query, which takes a good part of a second."""
+
 
 class Engine(Protocol):
     def rebuild(self, codes: Codes) -> None: ...
@@ -107,6 +110,11 @@ class HashEngine(FaissEngine):
             raise ValueError(f"hash_bits must be from 1 to {most} for codes of {n_bits} bits, got {hash_bits}")
         if not 0 <= flips <= hash_bits:
             raise ValueError(f"flips must be from 0 to hash_bits ({hash_bits}), got {flips}")
+        if sum(math.comb(hash_bits, changed) for changed in range(flips + 1)) > BUCKETS:
+            raise ValueError(
+                f"flips must be so few that a query looks at no more than {BUCKETS:,} buckets, got {flips} of "
+                f"{hash_bits} hash_bits; lower one of them"
+            )
         self.index = require_faiss().IndexBinaryHash(8 * width, hash_bits)
         self.index.nflip = flips
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from tikhonet.hashing.codes import Codes, check_codes, check_n_bits, is_whole, n_bytes
 from tikhonet.hashing.engines import Engine, FaissEngine, HashEngine, ListsEngine, NumpyEngine, has_faiss
 from tikhonet.model import storage
-from tikhonet.model.storage import ModelFormatError
+from tikhonet.model.reading import ModelFormatError, refusing
 from tikhonet.network.errors import ArgumentError
 
 Ids = NDArray[np.int64]
@@ -150,34 +150,35 @@ class HammingIndex:
     def load(cls, path: str | os.PathLike[str], kind: str | None = None, **settings: int) -> HammingIndex:
         """The index of a file that `save` wrote; `kind` and settings that are given replace those of the file."""
         header, tensors = storage.load(path)
-        try:
-            return cls._from_parts(header, {name: tensor.numpy() for name, tensor in tensors.items()}, kind, settings)
-        except ModelFormatError as error:
-            raise ModelFormatError(f"{Path(path)} {error}; save the index again") from None
-
-    @classmethod
-    def _from_parts(
-        cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], kind: str | None, settings: dict[str, int]
-    ) -> HammingIndex:
         match header:
             case {"content": str(content), "n_bits": int(n_bits), "kind": str(saved), "settings": dict(before)}:
-                is_index = content == CONTENT and {"codes", "ids"} <= set(arrays) and saved in KINDS
+                is_index = content == CONTENT and {"codes", "ids"} <= set(tensors) and saved in KINDS
             case _:
                 is_index = False
         if not is_index:
-            raise ModelFormatError("is not a Hamming index")
-        if kind is None or kind == saved:
-            kind, settings = saved, before | settings
-        index = cls(n_bits, kind, **settings)
-        try:
-            centres = arrays.get("centres")
-            if centres is not None and index.settings.get("lists", len(centres)) == len(centres):
-                index._use(centres)
-            elif kind == "ivf" and len(arrays["codes"]):
-                index.fit(arrays["codes"])
-            return index.add(arrays["codes"], arrays["ids"]) if len(arrays["codes"]) else index
-        except ValueError as error:
-            raise ModelFormatError(f"holds what cannot be an index: {error}") from None
+            raise ModelFormatError(f"{path} is not a Hamming index; name a file that HammingIndex.save wrote")
+        refused = partial(refusing, f"{path} holds what cannot be an index", "save the index again")
+        as_saved = kind is None or kind == saved
+        with refused():
+            check_n_bits(n_bits)
+            index = cls(n_bits, saved, **before) if as_saved else None
+        if index is None or settings:
+            index = cls(n_bits, kind or saved, **(before | settings if as_saved else settings))
+        with refused():
+            index._fill({name: tensor.numpy() for name, tensor in tensors.items()}, not as_saved or bool(settings))
+        return index
+
+    def _fill(self, arrays: dict[str, NDArray[Any]], choose: bool) -> None:
+        """Add what a file holds; `choose` says whether lists that do not fit its centres are chosen anew."""
+        codes, ids, centres = arrays["codes"], arrays["ids"], arrays.get("centres")
+        if centres is not None and len(centres) and self.settings.get("lists", len(centres)) == len(centres):
+            self._use(centres)
+        elif self.kind == "ivf" and len(codes):
+            if not choose:
+                raise ValueError("it has other centres than its lists need")
+            self.fit(codes)
+        if len(codes) or len(ids):
+            self.add(codes, ids)
 
     def _use(self, centres: Codes) -> None:
         if isinstance(self._engine, ListsEngine):

@@ -10,7 +10,7 @@ Files, exports, kernels and torch modules are made of a `Model`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -144,15 +144,15 @@ class Model:
         weights = {f"W[{n}, {m}]": array(matrix) for (n, m), matrix in self.W.items()}
         for name, values in {**vars(self.scaling), **head, **weights}.items():
             if not np.isfinite(values).all():
-                raise ValueError(f"{name} must hold finite numbers to be exported, got NaN or infinity; fit again")
-        for label in self.classes:
-            if not isinstance(label, Label):
-                raise ValueError(f"classes must be numbers or strings to be exported, got {label!r}")
-        if not (self.scaling.scale > 0).all():
-            raise ValueError("scale must hold positive numbers; use 1 for a constant feature")
-        if not (self.scaling.low <= self.scaling.high).all():
-            raise ValueError("low must not lie above high in any feature")
+                raise ValueError(f"{name} must hold finite numbers, got NaN or infinity; fit again")
+        check_scores(self.scaling, self._largest_scores, self.classes, self.sharpness)
         return self
+
+    def _largest_scores(self, inputs: Floats) -> Floats:
+        """Bounds of the absolute scores where scaled inputs have these: the forward pass with absolute weights."""
+        W = {pair: matrix.detach().abs().to("cpu", torch.float64) for pair, matrix in self.W.items()}
+        features: Floats = self.network.features(torch.from_numpy(inputs)[None], W).numpy()
+        return features if self.head is None else Head(*(np.abs(part) for part in vars(self.head).values()))(features)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickles and copies leave out what is made on demand."""
@@ -162,6 +162,32 @@ class Model:
 def check_shape(name: str, values: Floats, shape: tuple[int, ...]) -> None:
     if values.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {values.shape}")
+
+
+def check_scores(
+    scaling: Scaling, largest: Callable[[Floats], Floats], classes: tuple[Label, ...], sharpness: float
+) -> None:
+    """Raise unless every row of finite numbers has finite scores, and every score a label of its own.
+
+    Inputs are clipped, so their largest values are known; `largest` tells those of the scores.
+    """
+    if not (scaling.low <= scaling.high).all():
+        raise ValueError("low must not lie above high in any feature")
+    with np.errstate(all="ignore"):
+        if not ((scaling.scale > 0) & np.isfinite(1 / scaling.scale)).all():
+            raise ValueError("scale must hold positive numbers whose inverses are finite; use 1 for a constant feature")
+        ends = [np.abs((end - scaling.shift) / scaling.scale) for end in (scaling.low, scaling.high)]
+        scores = largest(np.maximum(*ends))
+        if not (sharpness > 0 and np.isfinite(scores).all() and np.isfinite(sharpness * scores).all()):
+            raise ValueError(
+                "weights, head, scaling and sharpness must give finite scores for every row, but some row would have "
+                "infinite ones; measure inputs and targets in other units, and fit again"
+            )
+    for label in classes:
+        if not isinstance(label, Label):
+            raise ValueError(f"classes must be numbers or strings, got {str(label)[:80]}")
+    if len(set(classes)) < len(classes):
+        raise ValueError("classes must all be different, got one of them twice")
 
 
 def array(values: Tensor) -> Floats:

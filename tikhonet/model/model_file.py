@@ -8,7 +8,6 @@ edges and biases, and have no activation: ReLU.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -18,14 +17,15 @@ from torch import Tensor
 
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
+from tikhonet.model.reading import ModelFormatError, complaint
 from tikhonet.model.scaling import Scaling
-from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.activation import Activation
 from tikhonet.network.edges import Edge
 from tikhonet.network.graph import BIAS, Network, Pair, Weights
 
 MAX_EDGES = 4096
 """Checking a network takes layers x edges steps, so a file must not choose their number freely."""
+MAX_WIDTH = 2**31
 VECTORS = ("shift", "scale", "low", "high")
 
 
@@ -58,8 +58,8 @@ def network_from_header(header: object) -> Network:
         raise ModelFormatError(
             f"the network must have at most {MAX_EDGES} edges and layers, got {len(edges)} and {len(widths)}"
         )
-    if not all(type(width) is int for width in widths):
-        raise ModelFormatError("the network's widths must be integers")
+    if not all(type(width) is int and width < MAX_WIDTH for width in widths):
+        raise ModelFormatError(f"the network's widths must be integers below {MAX_WIDTH}")
     kinds: dict[Pair, str | Edge] = {}
     try:
         for edge in edges:
@@ -72,7 +72,7 @@ def network_from_header(header: object) -> Network:
     except ModelFormatError:
         raise
     except (ValueError, TypeError, KeyError) as error:
-        raise ModelFormatError(f"the network is not valid: {error}") from None
+        raise ModelFormatError(f"the network is not valid: {complaint(error)}") from None
 
 
 def weight_name(pair: Pair) -> str:
@@ -81,20 +81,17 @@ def weight_name(pair: Pair) -> str:
     return f"W.{n}.{'bias' if m == BIAS else m}"
 
 
-def parse_weight_name(name: str) -> Pair:
-    found = re.fullmatch(r"W\.([1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8}|bias)", name)
-    if not found:
-        raise ModelFormatError(f"a weight must be named like 'W.2.1' or 'W.2.bias', got {name[:80]!r}")
-    return int(found[1]), BIAS if found[2] == "bias" else int(found[2])
-
-
 def weight_tensors(W: Weights) -> dict[str, Tensor]:
     return {weight_name(pair): matrix for pair, matrix in W.items()}
 
 
 def weights_from_tensors(network: Network, tensors: Mapping[str, Tensor]) -> Weights:
     """The weights among the tensors, exactly those that the network learns; other names are left alone."""
-    W = {parse_weight_name(name): tensor for name, tensor in tensors.items() if name.startswith("W.")}
+    names = [weight_name(pair) for pair in network.learned]
+    found = {name for name in tensors if name.startswith("W.")}
+    if found != set(names):
+        raise ModelFormatError(f"the weights must hold the learned edges {names}, got {sorted(found)}")
+    W = {pair: tensors[weight_name(pair)] for pair in network.learned}
     try:
         network.check_weights(W)
     except ValueError as error:

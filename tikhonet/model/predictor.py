@@ -1,7 +1,8 @@
 """Predictions with as little overhead as possible, by the fastest of three kernels.
 
-"dense" is torch, "csr" is SciPy, "native" runs all steps of a prediction in one call of `native.c`, which is compiled
-when it is first needed. All of them give the same scores up to rounding.
+"dense" is torch, "csr" is SciPy, "native" runs all steps of a prediction in one call of `native.c`. Only a user who
+asks for "native" by name has it compiled: nothing else here starts a process. All of them give the same scores up to
+rounding.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ KERNELS = ("dense", "csr", "native")
 DTYPES = ("float32", "float64")
 SOURCE = Path(__file__).with_name("native.c")
 FLAGS = ("-std=c99", "-O3", "-shared", "-fPIC")
+TIMEOUT = 60.0
+"""Seconds; a compiler takes less than one."""
 KINDS = ("load", "zero", "put", "add", "sparse", "dense", "clip")
 """The kinds of steps that `native.c` knows, in its order."""
 DENSE_FROM = 0.5
@@ -35,9 +38,14 @@ DENSE_FROM = 0.5
 
 
 class Predictor(Fastest):
-    """Scores of a trained network for one row or many; `kernel` forces one of "dense", "csr" and "native".
+    """Scores of a trained network for one row or many.
 
-    "native" is float32 only and needs a C compiler `cc` when it is first used.
+    kernel  "auto"    the faster of "dense" and "csr", measured on the first rows
+            "dense"   torch
+            "csr"     SciPy's sparse rows
+            "native"  a C kernel in float32, often the fastest for sparse networks. Asking for it runs the C compiler
+                      `cc` that is first on PATH, once in a process, and loads what that made; a RuntimeError where it
+                      fails or takes more than a minute. A pickled predictor asks for it again where it is loaded.
     """
 
     def __init__(self, model: Model, kernel: str = "auto", dtype: str = "float32") -> None:
@@ -47,10 +55,12 @@ class Predictor(Fastest):
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
         if kernel == "native" and dtype != "float32":
             raise ValueError('dtype must be "float32" for kernel="native", got "float64"; use kernel="csr"')
-        if kernel == "native" and library() is None:
-            raise RuntimeError('kernel="native" needs a C compiler named cc, and found none; use kernel="csr"')
+        if kernel == "native":
+            library()
         self.model, self.kernel, self.dtype = model.checked(), kernel, dtype
-        names = self._candidates() if kernel == "auto" else (kernel,)
+        names: tuple[str, ...] = (kernel,)
+        if kernel == "auto":
+            names = ("dense",) if model.nonzero >= SPARSE_BELOW else ("dense", "csr")
         super().__init__({name: partial(self._make, name) for name in names})
 
     def __call__(self, X: Any) -> Floats:
@@ -65,11 +75,6 @@ class Predictor(Fastest):
     def predict(self, X: Any) -> Any:
         """Labels where there are classes, else the scores."""
         return self.model.labels(self(X))
-
-    def _candidates(self) -> tuple[str, ...]:
-        if self.model.nonzero >= SPARSE_BELOW:
-            return ("dense",)
-        return KERNELS if self.dtype == "float32" and library() is not None else ("dense", "csr")
 
     def _make(self, name: str) -> Kernel:
         if name == "dense":
@@ -103,17 +108,17 @@ class CScaling(ctypes.Structure):
 
 @cache
 def library() -> Any:
-    """The compiled kernel; None where there is no C compiler, or it fails."""
+    """The kernel, compiled and loaded."""
     compiler = shutil.which("cc")
     if compiler is None:
-        return None
-    with tempfile.TemporaryDirectory(prefix="tikhonet-") as folder:
-        target = Path(folder, "native.so")
-        try:
-            subprocess.run([compiler, *FLAGS, "-o", target, SOURCE], check=True, capture_output=True, timeout=60)
+        raise RuntimeError('kernel="native" needs a C compiler named cc, and found none; use kernel="csr"')
+    try:
+        with tempfile.TemporaryDirectory(prefix="tikhonet-", ignore_cleanup_errors=True) as folder:
+            target = Path(folder, "native.so")
+            subprocess.run([compiler, *FLAGS, "-o", target, SOURCE], check=True, capture_output=True, timeout=TIMEOUT)
             found = ctypes.CDLL(str(target))
-        except (OSError, subprocess.SubprocessError):
-            return None
+    except (OSError, subprocess.SubprocessError) as error:
+        raise RuntimeError(f'kernel="native" could not be compiled by {compiler} ({error}); use kernel="csr"') from None
     pointer, short, long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
     found.tikhonet_run.argtypes = (pointer, short, pointer, long, short, short, *[pointer] * 5)
     found.tikhonet_run.restype = None

@@ -15,10 +15,12 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import math
 import os
 import secrets
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,6 +29,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load as parse_tensors
 from safetensors.torch import save as serialise_tensors
 from torch import Tensor
+
+from tikhonet.model.reading import ModelFormatError as ModelFormatError
+from tikhonet.model.reading import complaint, open_file, parse_json
 
 VERSION = 2
 MAX_HEADER = 16 * 2**20
@@ -47,10 +52,6 @@ _NO_DIGEST = b"0" * 64
 _LENGTH = 8
 _OPENING = b'{"__metadata__":{"tikhonet":"{\\"sha256\\":\\"'
 _DIGEST = slice(_LENGTH + len(_OPENING), _LENGTH + len(_OPENING) + len(_NO_DIGEST))
-
-
-class ModelFormatError(ValueError):
-    """A model file is damaged, hostile or too new, or something cannot be put into one."""
 
 
 def save(path: str | os.PathLike[str], header: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -75,14 +76,6 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor
             return _read(file, os.fstat(file.fileno()).st_size)
         except ModelFormatError as error:
             raise ModelFormatError(f"{path} {error}") from None
-
-
-def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
-    """An ordinary file, to be read."""
-    path = Path(path)
-    if path.exists() and not path.is_file():
-        raise ModelFormatError(f"{path} must be a model file, got a folder or a device; name the file inside it")
-    return path.open("rb")
 
 
 def _header_text(header: dict[str, Any]) -> str:
@@ -116,27 +109,66 @@ def _is_finite(tensor: Tensor) -> bool:
 
 
 def write_atomically(path: Path, parts: tuple[bytes | memoryview, ...]) -> None:
-    """The file appears complete under its name, or not at all."""
+    """The file appears complete under its name, or not at all; one that is replaced leaves its permissions to it."""
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, f"the folder {target.parent} does not exist; make it first", str(path))
-    temporary = target.with_name(f".tikhonet-{secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    if target.exists() and not target.is_file():
+        number, kind = (errno.EISDIR, "a folder") if target.is_dir() else (errno.EINVAL, "a device or a pipe")
+        raise OSError(number, f"must be a file or not exist, got {kind}; name another file", str(path))
+    with _temporary(target) as file:
+        for part in parts:
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+        if os.name == "nt":
+            file.close()  # Windows does not rename an open file; elsewhere the lock is kept until the end
+        os.replace(file.name, target)
     if hasattr(os, "O_DIRECTORY"):  # the new name, too, is to survive a power cut; Windows has no such call
         folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+@contextmanager
+def _temporary(target: Path) -> Iterator[IO[bytes]]:
+    """A new file beside the target, locked until it is closed; those that killed processes left are removed."""
+    beginning = f".tikhonet-{hashlib.sha256(target.name.encode(errors='surrogateescape')).hexdigest()[:16]}-"
+    for left in target.parent.glob(f"{beginning}*.tmp"):
+        with suppress(OSError), left.open("rb") as file:
+            if _lock(file):  # its process is no more
+                left.unlink()
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    while True:
+        temporary = target.with_name(f"{beginning}{secrets.token_hex(8)}.tmp")
+        opener = partial(os.open, mode=0o666 if mode is None else 0o600)
+        with open(temporary, "xb", opener=opener) as file:
+            _lock(file, wait=True)
+            if not os.fstat(file.fileno()).st_nlink:
+                continue  # another process took it for one that was left, before it was locked
+            try:
+                if mode is not None:
+                    os.chmod(temporary, mode)
+                yield file
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            return
+
+
+def _lock(file: IO[bytes], wait: bool = False) -> bool:
+    """Whether this process now holds the only lock on the file; it ends with the process or with the file."""
+    try:
+        import fcntl
+    except ImportError:
+        return True  # on Windows an open file cannot be removed, so none needs a lock
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
 
 
 def _digest(raw: bytes) -> bytes:
@@ -173,7 +205,7 @@ def _read(file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, Tensor]
     try:
         tensors = parse_tensors(raw)
     except (SafetensorError, RuntimeError, TypeError, ValueError, OverflowError) as error:
-        raise _unusable(f"describes tensors that cannot be: {str(error).splitlines()[0][:200]}") from None
+        raise _unusable(f"describes tensors that cannot be: {complaint(error)}") from None
     for name, tensor in tensors.items():
         if not _is_finite(tensor):
             raise _unusable(f"holds NaN or infinity in the tensor {name[:80]!r}")
@@ -211,26 +243,7 @@ def _parse_object(text: str | bytes) -> dict[str, Any]:
     try:
         found = parse_json(text)
     except (ValueError, RecursionError) as error:
-        raise _unusable(f"has a header that is not valid JSON ({str(error)[:200]})") from None
+        raise _unusable(f"has a header that is not valid JSON ({complaint(error)})") from None
     if not isinstance(found, dict):
         raise _unusable("has a header that is not a JSON object")
     return found
-
-
-def parse_json(text: str | bytes) -> Any:
-    """JSON in which no key comes twice and every number is finite."""
-    return json.loads(text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key occurs twice in one object")
-    return found
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"the number {text[:40]} is not finite")
-    return number

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from tikhonet.network.arguments import POSITIVE, check_type
 from tikhonet.network.registry import Registry
 
 
@@ -73,7 +74,9 @@ class Activation(ABC):
     @classmethod
     def named(cls, choice: str | Activation) -> Activation:
         """An activation as it is, or the one of this name with its default parameters."""
-        return choice if isinstance(choice, Activation) else cls.kinds[choice]()
+        choice = cls.kinds[choice]() if isinstance(choice, str) else choice
+        check_type("activation", choice, Activation, remedy=f"or a name: {', '.join(map(repr, cls.kinds))}")
+        return choice
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,7 @@ class ClippedReLU(Activation):
     lower: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.cap < math.inf:
-            raise ValueError(f"cap must be positive and finite, got {self.cap}; ReLU() has no cap")
+        POSITIVE.check("cap", self.cap)
 
     @property
     def upper(self) -> float:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.network.activation import Activation
+from tikhonet.network.arguments import COUNT, check_type, shown
 from tikhonet.network.drawing import draw_network
 from tikhonet.network.edges import Edge, edge_named
 from tikhonet.network.errors import ArgumentError
@@ -34,9 +35,26 @@ BIAS = -1
 """The constant layer: one column of ones."""
 
 
-def tensor(array: Array) -> Tensor:
+def tensor(array: Array, name: str = "array") -> Tensor:
     """A tensor as it is, a NumPy array as a copy, since torch warns of arrays that may not be written to."""
-    return array if isinstance(array, Tensor) else torch.tensor(array)
+    if isinstance(array, Tensor):
+        return array
+    try:
+        return torch.tensor(array)
+    except (TypeError, ValueError, RuntimeError):
+        message = f"{name} must be a tensor or an array of numbers, got {shown(array)}"
+        raise ArgumentError(name, message) from None
+
+
+def checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
+    """The widths of the input and of at least one hidden layer, as integers."""
+    check_type("widths", widths, Sequence, np.ndarray, Tensor, remedy="such as [784, 100]")
+    if len(widths) < 2:
+        raise ValueError(f"widths must hold the input's width and at least one hidden layer's, got {list(widths)}")
+    for layer, width in enumerate(widths):
+        if isinstance(width, bool) or not isinstance(width, Integral) or width < 1:
+            raise ValueError(f"widths: the width of layer {layer} must be an integer of at least 1, got {width!r}")
+    return tuple(int(width) for width in widths)
 
 
 def _group(pairs: Iterable[Pair]) -> dict[int, tuple[int, ...]]:
@@ -69,16 +87,17 @@ class Network:
         bias: bool | Iterable[int] = False,
         activation: str | Activation = "relu",
     ) -> None:
-        if len(widths) < 2:
-            raise ValueError(f"widths must hold the input's width and at least one hidden layer's, got {list(widths)}")
-        for layer, width in enumerate(widths):
-            if not isinstance(width, Integral) or width < 1:
-                raise ValueError(f"the width of layer {layer} must be an integer of at least 1, got {width!r}")
-        self.widths = tuple(int(width) for width in widths)
+        check_type("edges", edges, Mapping, remedy='such as {(1, 0): "dense"}; Network.chain needs none')
+        self.widths = checked_widths(widths)
         self.activation = Activation.named(activation)
         biased = range(1, self.depth + 1) if bias is True else () if bias is False else bias
+        check_type("bias", biased, Iterable, remedy="True, or the layers that have a bias")
         everything: dict[Pair, str | Edge] = {(n, BIAS): "bias" for n in biased}
-        self.edges = {pair: self._joined(pair, kind) for pair, kind in sorted((everything | dict(edges)).items())}
+        everything |= edges
+        for pair in everything:
+            if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(layer, Integral) for layer in pair)):
+                raise ArgumentError("edges", f"edges and bias must name layers by their numbers, got {shown(pair)}")
+        self.edges = {pair: self._joined(pair, everything[pair]) for pair in sorted(everything)}
         self.learned = tuple(pair for pair, edge in self.edges.items() if edge.learned)
         self.penalised = tuple(pair for pair in self.learned if self.edges[pair].penalised)
         """The edges whose weights count for sets, ridges and budgets: the learned ones but the biases."""
@@ -94,11 +113,13 @@ class Network:
         cls, widths: Sequence[int], bias: bool | Iterable[int] = False, activation: str | Activation = "relu"
     ) -> Network:
         """A plain sequence of fully connected layers."""
+        widths = checked_widths(widths)
         return cls(widths, {(n, n - 1): "dense" for n in range(1, len(widths))}, bias, activation)
 
     @classmethod
     def paper(cls, width: int = 784) -> Network:
         """The network of Sec. 3.3.1: three learned matrices and three skips, all of one width."""
+        COUNT.check("width", width)
         dense = {(n, n - 1): "dense" for n in (1, 2, 3)}
         return cls([width] * 4, dense | {(2, 0): "identity", (3, 0): "identity", (3, 1): "identity"})
 
@@ -248,8 +269,9 @@ class Network:
     def _joined(self, pair: Pair, kind: str | Edge) -> Edge:
         n, m = pair
         if not 1 <= n <= self.depth or not BIAS <= m <= self.depth:
+            where = "bias: " if m == BIAS else "edges: "
             raise ValueError(
-                f"edge ({n}, {m}) names an unknown layer: targets are 1..{self.depth}, "
+                f"{where}edge ({n}, {m}) names an unknown layer: targets are 1..{self.depth}, "
                 f"sources 0..{self.depth} (or BIAS = {BIAS})"
             )
         try:
@@ -261,13 +283,13 @@ class Network:
         """The hidden layers, each after its sources."""
         for n in range(1, self.depth + 1):
             if not any(m != BIAS for m in self.sources(n)):
-                raise ValueError(f"layer {n} has no source; add an edge ({n}, m) from a layer m")
+                raise ValueError(f"edges: layer {n} has no source; add an edge ({n}, m) from a layer m")
         graph = {n: [m for m in self.sources(n) if m > 0] for n in range(1, self.depth + 1)}
         try:
             return tuple(TopologicalSorter(graph).static_order())
         except CycleError as error:
             cycle = " -> ".join(map(str, error.args[1]))
-            raise ValueError(f"the edges form a cycle through layers {cycle}; remove one of its edges") from None
+            raise ValueError(f"edges: they form a cycle through layers {cycle}; remove one of its edges") from None
 
     def _check_connected(self) -> None:
         reaching = {self.depth}

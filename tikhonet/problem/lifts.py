@@ -43,7 +43,10 @@ class Lift(ABC):
     def value(self, U: Tensor, Z: Tensor, activation: Activation) -> Tensor:
         """D for each sample (row)."""
         P = self.slope(Z, activation)
-        value = 0.5 * (U - P).square().sum(1) + ((U - P) * (P - Z)).sum(1)
+        gap = U - P
+        value = 0.5 * gap.square().sum(1)
+        if P is not Z:
+            value += gap.mul_(P - Z).sum(1)
         excess = self.excess(Z, activation)
         return value if excess is None else value + excess
 

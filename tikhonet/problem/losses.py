@@ -13,6 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from tikhonet.network.arguments import POSITIVE
 from tikhonet.network.graph import Array, tensor
 from tikhonet.network.registry import Registry
 
@@ -57,6 +58,10 @@ class Loss(ABC):
     @abstractmethod
     def slope(self, T: Tensor, S: Tensor) -> Tensor:
         """Its gradient in S."""
+
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        """The curvature of each sample's loss around its scores, at most `curvature`: how far a step may hope to go."""
+        return S.new_full((len(S),), self.curvature)
 
     def encode(self, y: Array, classes: int | None = None) -> Tensor:
         """Targets: integer vectors are class labels, floating-point arrays are taken as they are."""
@@ -103,14 +108,16 @@ class Huber(Loss):
     curvature = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < float("inf"):
-            raise ValueError(f"delta must be a positive number, got {self.delta}")
+        POSITIVE.check("delta", self.delta)
 
     def rows(self, T: Tensor, S: Tensor) -> Tensor:
         return torch.nn.functional.huber_loss(S, T, reduction="none", delta=self.delta).sum(1)
 
     def slope(self, T: Tensor, S: Tensor) -> Tensor:
         return (S - T).clamp_(-self.delta, self.delta)
+
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        return (self.delta / (S - T).abs()).amax(1).clamp_(max=1.0)
 
 
 @dataclass(frozen=True)
@@ -139,6 +146,9 @@ class Softmax(Loss):
     def slope(self, T: Tensor, S: Tensor) -> Tensor:
         return torch.softmax(S, 1) - T
 
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        return (1 - torch.softmax(S, 1).square().sum(1)).clamp_(0.0, self.curvature)
+
 
 @dataclass(frozen=True)
 class SquaredHinge(Loss):
@@ -162,3 +172,6 @@ class SquaredHinge(Loss):
 
     def slope(self, T: Tensor, S: Tensor) -> Tensor:
         return -2 * T * (1 - T * S).relu()
+
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        return 2.0 * (T * S < 1).any(1).to(S)

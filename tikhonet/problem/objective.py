@@ -1,4 +1,4 @@
-"""Eq. 4: the lifted objective f(U, V, W), term by term, and how far a point is from stationary.
+"""Eq. 4: the lifted objective f(U, V, W), term by term, and its gradients.
 
     f = sum_i loss(y_i, V u_{i,N}) + sum_n gamma_n sum_i D(u_{i,n}, z_{i,n}) + ridges on V and W
 
@@ -9,13 +9,16 @@ W_{n,m} u_m.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from tikhonet.network.arguments import NON_NEGATIVE, check_numbers, check_type
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Layers, Network, Pair, Weights
 from tikhonet.problem.lifts import Lift, Tikhonov
@@ -47,22 +50,13 @@ class Terms:
         return math.fsum([self.loss, *self.lift.values(), self.ridge_V, self.ridge_W])
 
 
-@dataclass(frozen=True)
-class Stationarity:
-    """|B - Proj(B - grad_B f)| for each block B, in float64: zero exactly at stationary points."""
+class Slopes(NamedTuple):
+    """Gradients of samples' terms of f, one row per sample, and the pre-activations that they were computed from."""
 
-    residual: dict[str, float]
-
-    @property
-    def total(self) -> float:
-        return math.hypot(*self.residual.values())
-
-    def tolerance(self, tol: float) -> dict[str, float]:
-        """The residual that a run from here allows each block: inputs in large units must not excuse more than W."""
-        return {block: tol * max(1.0, value) for block, value in self.residual.items()}
-
-    def within(self, tolerance: Mapping[str, float]) -> bool:
-        return all(value <= tolerance[block] for block, value in self.residual.items())
+    U: Layers
+    Z: Layers
+    scores: Tensor
+    pre_activation: Layers
 
 
 @dataclass(frozen=True)
@@ -83,10 +77,17 @@ class Problem:
     ridge_W: float = 0.0
 
     def __post_init__(self) -> None:
+        check_type("network", self.network, Network)
+        for name, kind in (("loss", Loss), ("lift", Lift)):
+            choice = getattr(self, name)
+            object.__setattr__(self, name, kind.kinds[choice]() if isinstance(choice, str) else choice)
+            check_type(name, getattr(self, name), kind, remedy=f"or a name: {', '.join(map(repr, kind.kinds))}")
+        check_type("V_set", self.V_set, ConvexSet)
+        check_type("W_set", self.W_set, ConvexSet, Mapping)
+        check_type("gamma", self.gamma, Real, Sequence, np.ndarray, Tensor)
+        check_numbers(self, NON_NEGATIVE, ["ridge_V", "ridge_W"])
         depth = self.network.depth
         gamma = [self.gamma] * depth if isinstance(self.gamma, (int, float, Real)) else list(self.gamma)
-        if isinstance(self.gamma, Mapping):
-            raise ValueError("gamma must be a number or a sequence, one per hidden layer in order, got a mapping")
         if len(gamma) != depth:
             raise ArgumentError(
                 "gamma",
@@ -94,12 +95,11 @@ class Problem:
                 "pass a scalar to share it",
             )
         for layer, value in enumerate(gamma, 1):
-            if not 0 < value < math.inf:
-                raise ValueError(f"gamma must be positive and finite, got {value} for layer {layer}")
-        for name in ("ridge_V", "ridge_W"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be non-negative and finite, got {getattr(self, name)}")
+            if isinstance(value, (str, bool)) or not 0 < value < math.inf:
+                raise ArgumentError("gamma", f"gamma must be positive and finite, got {value} for layer {layer}")
         if isinstance(self.W_set, Mapping):
+            for part in self.W_set.values():
+                check_type("W_set", part, ConvexSet)
             unknown = set(self.W_set) - set(self.network.learned)
             if unknown:
                 raise ValueError(
@@ -126,6 +126,12 @@ class Problem:
 
     def edge_ridge(self, edge: Pair) -> float:
         return self.ridge_W if self.network.edges[edge].penalised else 0.0
+
+    def layer_ridge(self, n: int) -> Tensor:
+        """The ridge of every column of the learned matrices of layer n side by side, in float64."""
+        ridges = [self.edge_ridge((n, m)) for m in self.network.learned_sources(n)]
+        widths = torch.tensor(self.network.stacked_widths(n))
+        return torch.tensor(ridges, dtype=torch.float64).repeat_interleave(widths)
 
     def feature_groups(self) -> tuple[tuple[int, ...], ...]:
         """The convex blocks of U: all hidden layers at once, or one by one from the last."""
@@ -172,46 +178,15 @@ class Problem:
             ),
         )
 
-    def feature_gradient(self, U: Layers, V: Tensor, W: Weights, targets: Tensor) -> tuple[Layers, Layers]:
-        """Gradients of one sample's terms in its U[n] and, for the W-step, in its Z[n]."""
+    def slopes(self, U: Layers, V: Tensor, W: Weights, targets: Tensor) -> Slopes:
+        """Gradients of each sample's terms in its U[n], in its Z[n] (for W) and in its scores (for V)."""
         network, last = self.network, self.network.depth
         Z = {n: network.pre_activation(n, U, W) for n in network.hidden}
-        grad_Z = {n: self.gamma_of(n) * self.lift.grad_Z(U[n], Z[n], network.activation) for n in network.hidden}
-        grad_U = {n: self.gamma_of(n) * (U[n] - Z[n]) for n in network.hidden}
+        grad_Z = {n: self.lift.grad_Z(U[n], Z[n], network.activation).mul_(self.gamma_of(n)) for n in network.hidden}
+        grad_U = {n: (U[n] - Z[n]).mul_(self.gamma_of(n)) for n in network.hidden}
         for (k, n), edge in network.edges.items():
             if n in grad_U:
-                grad_U[n] += edge.adjoint(grad_Z[k], W.get((k, n)))
-        grad_U[last] += self.loss.slope(targets, U[last] @ V.T) @ V
-        return grad_U, grad_Z
-
-    def stationarity(self, blocks: Blocks, samples: Samples) -> Stationarity:
-        """The projected-gradient residual of every block, computed in float64 from the samples."""
-        last = self.network.depth
-        V = blocks.V.double()
-        W = {edge: matrix.double() for edge, matrix in blocks.W.items()}
-        grad_V = self.ridge_V * V
-        grad_W = {edge: self.edge_ridge(edge) * matrix for edge, matrix in W.items()}
-        sums: dict[str, Tensor] = {}
-
-        def add(name: str, part: Tensor) -> None:
-            sums[name] = part if name not in sums else sums[name] + part
-
-        for rows in samples.chunks():
-            U = rows_of(blocks.U, rows, torch.float64)
-            targets = samples.targets[rows].double()
-            grad_U, grad_Z = self.feature_gradient(U, V, W, targets)
-            for n in self.network.hidden:
-                gradient = samples.weigh(grad_U[n], rows)
-                add("U", (U[n] - self.network.activation.value_(U[n] - gradient)).square().sum())
-            slope = samples.weigh(self.loss.slope(targets, U[last] @ V.T), rows)
-            add("V", slope.T @ U[last])
-            for n, m in W:
-                add(f"{n},{m}", self.network.edges[n, m].product(samples.weigh(grad_Z[n], rows), U[m]))
-        sums = {name: samples.reduce(part) for name, part in sums.items()}
-        grad_V = grad_V + sums["V"]
-        residual_W = 0.0
-        for edge, matrix in W.items():
-            gradient = grad_W[edge] + sums[f"{edge[0]},{edge[1]}"]
-            residual_W += float((matrix - self.edge_set(edge).project(matrix - gradient)).square().sum())
-        residual_V = float((V - self.V_set.project(V - grad_V)).norm())
-        return Stationarity({"U": float(sums["U"]) ** 0.5, "V": residual_V, "W": residual_W**0.5})
+                edge.adjoint(grad_Z[k], W.get((k, n)), out=grad_U[n])
+        scores = self.loss.slope(targets, U[last] @ V.T)
+        grad_U[last] += scores @ V
+        return Slopes(grad_U, grad_Z, scores, Z)

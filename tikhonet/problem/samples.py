@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from types import NoneType
 
 import torch
 from torch import Tensor
 
+from tikhonet.network.arguments import COUNT, check_callable, check_numbers, check_type
 from tikhonet.network.graph import Layers
 
 Reduce = Callable[[Tensor], Tensor]
@@ -43,8 +45,11 @@ class Samples:
     _constants: dict[Hashable, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.chunk_rows < 1:
-            raise ValueError(f"chunk_rows must be at least 1, got {self.chunk_rows}")
+        check_numbers(self, COUNT, ["chunk_rows"])
+        for name in ("X", "targets"):
+            check_type(name, getattr(self, name), Tensor, remedy="use torch.as_tensor")
+        check_type("weight", self.weight, Tensor, NoneType, remedy="use torch.as_tensor")
+        check_callable("reduce", self.reduce)
         if self.X.ndim != 2 or 0 in self.X.shape:
             raise ValueError(f"X must have shape (samples, inputs), neither 0, got {tuple(self.X.shape)}")
         if not self.X.is_floating_point():

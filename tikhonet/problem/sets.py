@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from tikhonet.network.arguments import POSITIVE, check_type
 from tikhonet.network.registry import Registry
 
 
@@ -88,6 +90,8 @@ class Box(ConvexSet):
     upper: float | Tensor = 1.0
 
     def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            check_type(name, getattr(self, name), Real, Tensor)
         shapes = [tuple(bound.shape) for bound in (self.lower, self.upper) if isinstance(bound, Tensor) and bound.ndim]
         if len(set(shapes)) > 1:
             raise ValueError(f"lower and upper must have one shape, got {shapes[0]} and {shapes[1]}")
@@ -126,8 +130,7 @@ class Ball(ConvexSet):
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.radius < float("inf"):
-            raise ValueError(f"radius must be a positive number, got {self.radius}")
+        POSITIVE.check("radius", self.radius)
 
     @abstractmethod
     def norm(self, M: Tensor) -> Tensor:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields, replace
+from types import NoneType
 from typing import Any
 
 from torch import Tensor
 
+from tikhonet.network.arguments import COUNT, POSITIVE, SHARE_OR_NONE, check_numbers, check_type
 from tikhonet.network.graph import Network
 from tikhonet.network.initial import Initial, check_initial, deep_and_plain
 from tikhonet.problem.sets import ConvexSet
@@ -114,16 +115,14 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_initial(self.initial)
-        if self.rank < 1:
-            raise ValueError(f"rank must be at least 1, got {self.rank}")
+        check_numbers(self, COUNT, ["rank"])
+        check_type("budget", self.budget, Budget, NoneType)
         if self.metric is not None and self.metric not in Gram.kinds:
             raise ValueError(f"metric must be {', '.join(map(repr, Gram.kinds))} or None, got {self.metric!r}")
-        for name in ("momentum", "memory", "averaging", "drop_inputs", "drop_features"):
-            if (value := getattr(self, name)) is not None and not 0 <= value < 1:
-                raise ValueError(f"{name} must lie in [0, 1), got {value}")
-        for name in ("change", "damping_U", "damping_W", "ridge_V", "initial_scale"):
-            if (value := getattr(self, name)) is not None and not 0 < value < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {value}")
+        check_numbers(self, SHARE_OR_NONE, ["memory", "averaging"])
+        check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features"], optional=True)
+        check_numbers(self, POSITIVE, ["damping_U", "initial_scale"])
+        check_numbers(self, POSITIVE, ["change", "damping_W", "ridge_V"], optional=True)
 
     def preset(self, network: Network, long: bool = False) -> Preset:
         """The constants that are given here, and for the rest those that suit the network and the run's length."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from tikhonet import __version__
 from tikhonet.model.export import c_text
-from tikhonet.model.export.c_text import Input, c_string, check_name, literal, read_input
+from tikhonet.model.export.c_text import c_string, check_name, literal, scaled_input
 from tikhonet.model.export.format import Export, Format
 from tikhonet.model.export.packing import Array, Packed, pack
 from tikhonet.model.export.program import OUTPUT, Add, Clip, Load, Multiply, Put, Step, Vector, compile_model
@@ -115,7 +115,7 @@ class Writer:
         to = place(step.to)
         match step:
             case Load():
-                return self.load(read_input(self.model.scaling), to)
+                return self.load(to)
             case Put(source=None):
                 return f"{self.vector('zero')}({step.length}u, {to});"
             case Put(source=source) if source is not None:
@@ -131,11 +131,12 @@ class Writer:
                 return f"{self.vector('clip')}({literal(lower)}, {literal(upper)}, {step.length}u, {to});"
         raise AssertionError(step)
 
-    def load(self, scaling: Input, to: str) -> str:
-        for name, array in scaling.arrays.items():
-            self.store(name, array)
-        words = {"inputs": self.model.inputs, "name": self.name} | scaling.expressions(self.name)
-        self.functions["load"] = Template(c_text.LOOPS["load"]).substitute(words)
+    def load(self, to: str) -> str:
+        arrays, words = scaled_input(self.model.scaling, self.name)
+        self.arrays |= arrays
+        self.functions["load"] = Template(c_text.LOOPS["load"]).substitute(
+            words, inputs=self.model.inputs, name=self.name
+        )
         return f"load(x, {to});"
 
     def multiply(self, step: Multiply, packed: Packed) -> str:

@@ -8,7 +8,6 @@ then exact. Only those loops that a model uses are written out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
@@ -67,42 +66,29 @@ def literal(value: float) -> str:
     return f"{min(max(value, -largest), largest):.8e}f"
 
 
-@dataclass(frozen=True, eq=False)
-class Input:
-    """The constants that scaling needs in C; bounds are one number where all features have the same."""
+def scaled_input(scaling: Scaling, prefix: str) -> tuple[dict[str, Single], dict[str, str]]:
+    """The arrays that scaling needs in C, and the expressions that read them: the difference, and both bounds.
 
-    shift: Single
-    inverse: Single
-    low: Single
-    high: Single
-    rest: Single | None
-
-    @property
-    def arrays(self) -> dict[str, Single]:
-        named = {"shift": self.shift, "rest": self.rest, "inverse": self.inverse, "low": self.low, "high": self.high}
-        return {name: array for name, array in named.items() if array is not None and len(array) == len(self.shift)}
-
-    def expressions(self, prefix: str) -> dict[str, str]:
-        """The difference and the bounds in C."""
-        difference = f"x - {prefix}_shift[i]"
-        found = {"difference": difference if self.rest is None else f"({difference}) - {prefix}_rest[i]"}
-        for name, bound in (("low", self.low), ("high", self.high)):
-            found[name] = f"{prefix}_{name}[i]" if name in self.arrays else literal(float(bound[0]))
-        return found
-
-
-def read_input(scaling: Scaling) -> Input:
-    """A constant feature has an inverse of 0, so it needs no bounds of its own."""
+    A constant feature has an inverse of 0, so it needs no bounds of its own. A bound that all features share is one
+    number in place of an array.
+    """
     moving = scaling.low < scaling.high
     inverse = np.where(moving, 1 / scaling.scale, 0.0)
-    middle = np.where(moving, 0.0, (scaling.low - scaling.shift) / scaling.scale)
-    if middle.any():
+    if np.where(moving, 0.0, (scaling.low - scaling.shift) / scaling.scale).any():
         raise ValueError("low and high must equal shift where they are the same: a constant feature is zero")
     shift = single("shift", scaling.shift)
     rest = single("shift", scaling.shift - shift.astype(np.float64))
-    exact = not (np.abs(rest) * inverse > EQUAL).any()
-    low, high = (bound((limit - scaling.shift) / scaling.scale, moving) for limit in (scaling.low, scaling.high))
-    return Input(shift, single("1 / scale", inverse), low, high, None if exact else rest)
+    arrays, words = {"shift": shift}, {"difference": f"x - {prefix}_shift[i]"}
+    if (np.abs(rest) * inverse > EQUAL).any():
+        arrays["rest"], words["difference"] = rest, f"({words['difference']}) - {prefix}_rest[i]"
+    arrays["inverse"] = single("1 / scale", inverse)
+    for name, limit in (("low", scaling.low), ("high", scaling.high)):
+        values = bound((limit - scaling.shift) / scaling.scale, moving)
+        if len(values) == len(shift):
+            arrays[name], words[name] = values, f"{prefix}_{name}[i]"
+        else:
+            words[name] = literal(float(values[0]))
+    return arrays, words
 
 
 def bound(values: Floats, moving: NDArray[np.bool_]) -> Single:

@@ -9,20 +9,22 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from tikhonet.model.export.format import Export, Format
 from tikhonet.model.kernels import SparseLayers
-from tikhonet.model.model import Label, Model, as_inputs
+from tikhonet.model.model import Label, Model, as_inputs, check_scores
 from tikhonet.model.model_file import VECTORS, network_from_header, network_header, weight_name
+from tikhonet.model.reading import Arrays, open_file, refusing
 from tikhonet.model.scaling import Floats, Scaling
-from tikhonet.model.storage import ModelFormatError, open_file, parse_json, write_atomically
+from tikhonet.model.storage import write_atomically
 from tikhonet.network.graph import Network
 
 VERSION = 2
@@ -43,19 +45,6 @@ class CSRModel:
     @property
     def network(self) -> Network:
         return self.layers.network
-
-    @property
-    def matrices(self) -> dict[str, csr_array]:
-        """Weights and head by the names that they have in a file."""
-        named = {weight_name(pair): matrix for pair, matrix in self.layers.weights.items()}
-        return named if self.coef is None else named | {"coef": self.coef}
-
-    @property
-    def vectors(self) -> dict[str, Floats]:
-        """Scaling, intercept and biases by the names that they have in a file."""
-        intercept = {} if self.intercept is None else {"intercept": self.intercept}
-        biases = {weight_name(pair): bias for pair, bias in self.layers.biases.items()}
-        return vars(self.scaling) | intercept | biases
 
     @property
     def nbytes(self) -> int:
@@ -79,8 +68,7 @@ class CSRModel:
         features = self._features(x)
         if self.coef is None or self.intercept is None:
             return features
-        scores: Floats = (self.coef @ features.T).T + self.intercept
-        return scores
+        return linear_scores(features, self.coef, self.intercept)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels where there are classes, else the scores."""
@@ -106,19 +94,34 @@ class CSRModel:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model that `save` wrote; `ModelFormatError` for any other file."""
-        with open_file(path) as raw:
-            try:
-                with np.load(raw, allow_pickle=False) as file:
-                    return cls(**_parts(dict(file)))
-            except Exception as error:  # archives, their compression, NumPy and SciPy have some ten errors for damage
-                raise ModelFormatError(f"{path} is not a whole CSR model: {error}; export it again") from None
+        with open_file(path) as file, refusing(f"{path} is not a whole CSR model", "export it again"):
+            model = cls(**_parts(Arrays(file)))
+            check_scores(model.scaling, model._largest_scores, model.classes, model.sharpness)
+            return model
+
+    def _largest_scores(self, inputs: Floats) -> Floats:
+        """Bounds of the absolute scores where scaled inputs have these: the forward pass with absolute weights."""
+        weights = {pair: abs(matrix) for pair, matrix in self.layers.weights.items()}
+        biases = {pair: abs(bias) for pair, bias in self.layers.biases.items()}
+        features = SparseLayers(self.network, weights, biases).features(inputs[None].astype(self.dtype))
+        if self.coef is None or self.intercept is None:
+            return features
+        return linear_scores(features, abs(self.coef), abs(self.intercept))
 
     def _features(self, x: Floats) -> Floats:
         return self.layers.features(self.scaling(x, self.dtype))
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        parts = {f"{name}.{part}": getattr(matrix, part) for name, matrix in self.matrices.items() for part in PARTS}
-        return self.vectors | parts
+        """Scaling, head, biases and weights by the names that they have in a file."""
+        head = {} if self.coef is None else {"coef": self.coef, "intercept": self.intercept}
+        weights = {weight_name(pair): values for pair, values in (self.layers.biases | self.layers.weights).items()}
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, values in (vars(self.scaling) | head | weights).items():
+            if issparse(values):
+                arrays |= {f"{name}.{part}": getattr(values, part) for part in PARTS}
+            else:
+                arrays[name] = values
+        return arrays
 
 
 class CSR(Format):
@@ -147,9 +150,14 @@ def to_csr(model: Model, dtype: str = "float32") -> CSRModel:
     )
 
 
-def _parts(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def linear_scores(features: Floats, coef: csr_array, intercept: Floats) -> Floats:
+    scores: Floats = (coef @ features.T).T + intercept
+    return scores
+
+
+def _parts(arrays: Arrays) -> dict[str, Any]:
     """The fields of a model from the arrays of a file, each checked."""
-    header = parse_json(arrays["header"].tobytes())
+    header = arrays.json("header")
     if header["version"] not in (1, VERSION):
         raise ValueError(f"it has version {header['version']}, and this tikhonet reads up to {VERSION}")
     network = network_from_header(header["network"])
@@ -157,19 +165,19 @@ def _parts(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     for pair, edge in network.edges.items():
         name = weight_name(pair)
         if edge.constant:
-            biases[pair] = _checked(arrays, name, (edge.outputs,))
+            biases[pair] = _vector(arrays, name, edge.outputs)
         elif edge.learned or f"{name}.data" in arrays:
             weights[pair] = _matrix(arrays, name, (edge.outputs, edge.inputs))
     outputs, coef, intercept = network.widths[-1], None, None
     if "intercept" in arrays:
-        outputs = arrays["intercept"].size
-        intercept = _checked(arrays, "intercept", (outputs,))
+        intercept = _vector(arrays, "intercept")
+        outputs = len(intercept)
         coef = _matrix(arrays, "coef", (outputs, network.widths[-1]))
     classes = tuple(header["classes"])
     if classes and (len(classes) != outputs or not all(isinstance(label, Label) for label in classes)):
         raise ValueError(f"classes must hold a number or a text for each of {outputs} scores, got {classes}")
     return {
-        "scaling": Scaling(*(_checked(arrays, name, (network.widths[0],)) for name in VECTORS)),
+        "scaling": Scaling(*(_vector(arrays, name, network.widths[0]).astype(np.float64) for name in VECTORS)),
         "layers": SparseLayers(network, weights, biases),
         "coef": coef,
         "intercept": intercept,
@@ -178,16 +186,25 @@ def _parts(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     }
 
 
-def _checked(arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+def _vector(arrays: Mapping[str, NDArray[Any]], name: str, length: int | None = None) -> NDArray[Any]:
+    """Finite numbers, in one of the types that kernels know."""
     values = arrays[name]
-    if values.shape != shape or not np.isfinite(values).all():
-        raise ValueError(f"{name} must hold finite numbers of shape {shape}, got shape {values.shape} or NaN, infinity")
+    fits = values.ndim == 1 and length in (None, len(values))
+    if not fits or values.dtype not in (np.float32, np.float64) or not np.isfinite(values).all():
+        wanted = "n" if length is None else length
+        raise ValueError(f"{name} must hold finite numbers of shape ({wanted},), got {values.dtype} of {values.shape}")
     return values
 
 
-def _matrix(arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, int]) -> csr_array:
-    data, indices, indptr = (arrays[f"{name}.{part}"] for part in PARTS)
-    _checked(arrays, f"{name}.data", indices.shape)
-    matrix = csr_array((data, indices, indptr), shape=shape)
-    matrix.check_format(full_check=True)
-    return matrix
+def _matrix(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, int]) -> csr_array:
+    """Sparse rows whose places are all inside the matrix; SciPy's products would read and write outside of it."""
+    indptr, indices = arrays[f"{name}.indptr"], arrays[f"{name}.indices"]
+    data = _vector(arrays, f"{name}.data", len(indices))
+    for part in (indptr, indices):
+        if part.dtype not in (np.int32, np.int64) or part.dtype != indptr.dtype or part.ndim != 1:
+            raise ValueError(f"the indices of {name} must be int32 or int64, got {part.dtype} of shape {part.shape}")
+    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+        raise ValueError(f"{name}.indptr must lead from 0 to {len(indices)} in {shape[0]} steps")
+    if indices.size and not 0 <= indices.min() <= indices.max() < shape[1]:
+        raise ValueError(f"{name}.indices must be from 0 to {shape[1] - 1}")
+    return csr_array((data, indices, indptr), shape=shape)

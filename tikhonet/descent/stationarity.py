@@ -1,0 +1,201 @@
+"""How far a point is from stationary, in no units: the share of f that exact steps of single blocks would still take.
+
+The steps have no proximal term, so the answer does not depend on a schedule. Each is measured in the metric of its own
+block's curvature: it stays the same when inputs, targets or f are scaled, and when inputs are shifted and the layers
+they feed have biases. All sums are in float64 and over chunks of samples.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tikhonet.descent.convex import largest_eigenvalue, solve_rows
+from tikhonet.descent.linear import given_gram
+from tikhonet.network.graph import Weights
+from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.samples import Samples, rows_of
+from tikhonet.problem.sets import ConvexSet
+
+ROUNDING = 4.0
+"""A block is known to so many units in the last place, which solving and storing it have left."""
+
+FACTORS = (1.0, 0.01)
+"""Curvatures of the projections that bound a decrease over a set, relative to the largest: one finds the normals at
+the point itself, the other those further on."""
+
+
+@dataclass(frozen=True)
+class Stationarity:
+    """What exact steps of single blocks would still take off f, and the projected gradient of each block."""
+
+    residual: dict[str, float]
+    """|B - Proj(B - grad_B f)| for each block B, in the units of the data: zero exactly at stationary points."""
+    decrease: dict[str, float]
+    """The most by which a step of each block alone could still lower the quadratic model of f."""
+    objective: float
+    """f itself."""
+    rounding: float = 0.0
+    """The decrease that rounding of the blocks to their type leaves at a stationary point."""
+
+    @property
+    def total(self) -> float:
+        """The norm of the projected gradient."""
+        return math.hypot(*self.residual.values())
+
+    @property
+    def share(self) -> float:
+        """The share of f that the steps would take, all blocks together, beyond rounding; no unit changes it."""
+        excess = sum(self.decrease.values()) - self.rounding
+        if excess <= 0:
+            return 0.0
+        return excess / self.objective if self.objective else math.inf
+
+    def within(self, tol: float) -> bool:
+        """Whether the point counts as stationary."""
+        return self.share <= tol
+
+
+def measure_stationarity(problem: Problem, blocks: Blocks, samples: Samples) -> Stationarity:
+    """The stationarity of a point, from the samples in float64; costs about as much as an iteration."""
+    return _Measurement(problem, blocks, samples).result()
+
+
+class _Measurement:
+    """One pass over the samples: what belongs to U is summed up, V and each layer get a gradient and a Gram matrix."""
+
+    def __init__(self, problem: Problem, blocks: Blocks, samples: Samples) -> None:
+        self.problem, self.blocks, self.samples = problem, blocks, samples
+        self.V = blocks.V.double()
+        self.W: Weights = {edge: matrix.double() for edge, matrix in blocks.W.items()}
+        self.layers = [n for n in problem.network.hidden if problem.network.learned_sources(n)]
+        self.given = {n: gram for n in self.layers if (gram := given_gram(problem, samples, n)) is not None}
+        self.curvature = {n: self.largest_curvature(n) for n in problem.network.hidden}
+        self.sums: dict[str, Tensor] = {}
+        for rows in samples.chunks():
+            self.add_rows(rows)
+        self.sums = {name: samples.reduce(part) for name, part in self.sums.items()}
+        self.sums |= {f"gram {n}": gram for n, gram in self.given.items()}
+
+    def largest_curvature(self, n: int) -> float:
+        """The largest second derivative that f can have in a unit of layer n."""
+        problem, network = self.problem, self.problem.network
+        total = self.V.new_full((network.widths[n],), problem.gamma_of(n))
+        for k in network.targets(n):
+            total += problem.gamma_of(k) * network.edges[k, n].onward(self.W.get((k, n)))
+        if n == network.depth:
+            total += problem.loss.curvature * self.V.square().sum(0)
+        return float(total.max())
+
+    def add(self, name: str, part: Tensor) -> None:
+        self.sums[name] = part if name not in self.sums else self.sums[name] + part
+
+    def add_rows(self, rows: slice) -> None:
+        problem, network, samples, last = self.problem, self.problem.network, self.samples, self.problem.network.depth
+        U = rows_of(self.blocks.U, rows, torch.float64)
+        targets = samples.targets[rows].double()
+        slopes = problem.slopes(U, self.V, self.W, targets)
+        scores = U[last] @ self.V.T
+        self.add("f", samples.weigh(problem.loss.rows(targets, scores)[:, None], rows).sum())
+        for n in network.hidden:
+            values = problem.lift.value(U[n], slopes.pre_activation[n], network.activation)[:, None]
+            self.add("f", problem.gamma_of(n) * samples.weigh(values, rows).sum())
+            self.add_features(n, U[n], slopes.U[n], rows)
+        self.add("gradient V", samples.weigh(slopes.scores, rows).T @ U[last])
+        curvature = problem.loss.local_curvature(targets, scores)[:, None]
+        self.add("gram V", (samples.weigh(curvature, rows) * U[last]).T @ U[last])
+        for n in self.layers:
+            inputs = network.stacked_inputs(n, U)
+            self.add(f"gradient {n}", samples.weigh(slopes.Z[n], rows).T @ inputs)
+            if n not in self.given:
+                self.add(f"gram {n}", samples.weigh(inputs, rows).T @ inputs)
+
+    def add_features(self, n: int, U: Tensor, slope: Tensor, rows: slice) -> None:
+        """Layer n of U: f is strongly convex in it with gamma_n at least, whatever V and the next layers are."""
+        gamma, value_ = self.problem.gamma_of(n), self.problem.network.activation.value_
+        step = value_(torch.sub(U, slope, alpha=1 / gamma)).sub_(U)
+        model = torch.add(slope, step, alpha=gamma / 2)
+        self.add("U", -_inner(self.samples.weigh(step, rows), model))
+        residual = value_(U - self.samples.weigh(slope, rows)).sub_(U)
+        self.add("residual", _inner(residual, residual))
+        self.add("rounding", _inner(self.samples.weigh(U, rows), U) * self.curvature[n] ** 2 / (2 * gamma))
+
+    def result(self) -> Stationarity:
+        problem, network, sums = self.problem, self.problem.network, self.sums
+        ridge_V = self.V.new_full(self.V.shape[1:], problem.ridge_V)
+        fits = {"V": _Fit(self.V, sums["gram V"], ridge_V, problem.V_set)}
+        for n in self.layers:
+            gram = problem.gamma_of(n) * sums[f"gram {n}"]
+            matrix = network.stacked_weights(n, self.W)
+            fits[str(n)] = _Fit(matrix, gram, problem.layer_ridge(n).to(matrix), problem.layer_set(n))
+        residual = {"U": float(sums["residual"]) ** 0.5, "V": 0.0, "W": 0.0}
+        decrease = {"U": float(sums["U"]), "V": 0.0, "W": 0.0}
+        objective, rounding = float(sums["f"]), float(sums["rounding"])
+        for name, fit in fits.items():
+            block, gradient = "V" if name == "V" else "W", fit.gradient(sums[f"gradient {name}"])
+            residual[block] = math.hypot(residual[block], fit.residual(gradient))
+            decrease[block] += fit.decrease(gradient)
+            objective, rounding = objective + fit.ridge_value(), rounding + fit.rounding()
+        units = (ROUNDING * torch.finfo(self.blocks.V.dtype).eps) ** 2
+        return Stationarity(residual, decrease, objective, units * rounding)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """V, or the matrices of a layer side by side, with the Gram matrix that bounds the curvature of f in each row."""
+
+    M: Tensor
+    gram: Tensor
+    ridge: Tensor
+    set_: ConvexSet
+
+    @property
+    def H(self) -> Tensor:
+        return self.gram + torch.diag(self.ridge)
+
+    def gradient(self, pull: Tensor) -> Tensor:
+        return pull + self.ridge * self.M
+
+    def ridge_value(self) -> float:
+        return 0.5 * float((self.ridge * self.M.square()).sum())
+
+    def rounding(self) -> float:
+        return 0.5 * float((self.H.diagonal() * self.M.square()).sum())
+
+    def residual(self, gradient: Tensor) -> float:
+        return float((self.M - self.set_.project(self.M - gradient)).norm())
+
+    def decrease(self, gradient: Tensor) -> float:
+        """The most that  -<G, S> - 1/2 <S H, S>  can be for M + S in the set.
+
+        Without a set 1/2 <G H^-1, G>. With one, weak duality: for any matrix N normal to the set at a point Y of it,
+        it is at most  1/2 <(G + N) H^-1, G + N> + <N, Y - M>,  and with the right N it is that. What a projection
+        removes is normal to the set where it ends. The least of some bounds counts.
+        """
+        if self.set_.everything:
+            return 0.5 * float((gradient * solve_scaled(self.H, gradient)).sum())
+        norm = largest_eigenvalue(lambda block: block @ self.H, len(self.H), self.H)
+        rests, paid = [], []
+        for curvature in (norm * factor for factor in FACTORS):
+            there = self.M - gradient / curvature
+            Y = self.set_.project(there)
+            normal = (there - Y) * curvature
+            rests.append(gradient + normal)
+            paid.append(float((normal * (Y - self.M)).sum()))
+        rest = torch.stack(rests)
+        left = (rest * solve_scaled(self.H, rest.flatten(0, 1)).view_as(rest)).sum((1, 2)).tolist()
+        return float(min(part + 0.5 * square for part, square in zip(paid, left, strict=True)))
+
+
+def solve_scaled(H: Tensor, right: Tensor) -> Tensor:
+    """right H^-1 in units in which the diagonal of H is 1, so that no column's unit decides what counts as singular."""
+    size = H.diagonal().sqrt()
+    size = torch.where(size == 0, 1.0, size)
+    return solve_rows(H / torch.outer(size, size), right / size, torch.float64) / size
+
+
+def _inner(A: Tensor, B: Tensor) -> Tensor:
+    return A.flatten() @ B.flatten()
