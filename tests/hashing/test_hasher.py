@@ -212,7 +212,7 @@ def test_the_full_batch_solver_keeps_to_its_iterations_over_all_rounds(limit):
     assert len(hasher.history_.objective) == limit + 1
 
 
-@pytest.mark.filterwarnings("ignore:BCDHasher stopped short")
+@pytest.mark.filterwarnings("ignore:all features of X are constant")
 def test_equal_codes_are_warned_of():
     with pytest.warns(UserWarning, match="all codes are equal") as caught:
         BCDHasher(**SMALL).fit(np.ones((60, 4)), blobs(60)[1])
