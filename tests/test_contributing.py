@@ -60,6 +60,7 @@ def test_a_file_is_a_command(tmp_path, monkeypatch):
     assert "\n  greet      Greet somebody." in invoke("--help").out
     assert "tikhonet greet you" in invoke("greet", "--help").out.splitlines()[-1]
     assert invoke("greet", "you").out == "hello you\n"
+    assert invoke("greet", "you", "--json").document == {"greeted": "you"}
     assert "must be somebody" in invoke("greet", "nobody").err
     assert "'greet'" in invoke("gret", "you").err
 

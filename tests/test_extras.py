@@ -112,7 +112,7 @@ def test_a_command_that_needs_a_missing_package_is_one_line(monkeypatch, tmp_pat
     (tmp_path / "pictures" / "a.png").touch()
     without(monkeypatch, package)
     if package == "PIL":  # or the bar fails first, which is drawn by rich
-        monkeypatch.setattr("tikhonet.cli.inputs.bar", __import__("contextlib").nullcontext)
+        monkeypatch.setattr("tikhonet.cli.inputs.Bar", __import__("contextlib").nullcontext)
     ran = invoke(*words)
     assert ran.code != 0
     assert ran.err.count("\n") == 1

@@ -27,14 +27,12 @@ BOUNDARIES = {
     "tikhonet.hashing.code_training": "the block of codes and its descent",
     "tikhonet.hashing.engines": "faiss or NumPy behind one interface",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
-    "tikhonet.paper.canvas": "the drawing of a figure as SVG and by matplotlib",
+    "tikhonet.paper.old_records": "files of version 0.1, apart from the present ones",
     "tikhonet.paper.page": "from records to a page",
-    "tikhonet.paper.network_measures": "figures of merit of networks",
     "tikhonet.paper.mnist_figures": "figures of one experiment",
     "tikhonet.paper.sparse_findings": "findings of one experiment",
     "tikhonet.paper.hashing_findings": "findings and figures of one experiment",
     "tikhonet.paper.hash_coders": "methods of the hashing experiment",
-    "tikhonet.paper.hash_databases": "data of the hashing experiment",
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
 }
 """Modules that one other module alone imports, and why they are files of their own."""

@@ -80,9 +80,9 @@ def test_a_model_of_oblong_images_takes_only_their_shape(run, tmp_path):
     lying.save(tmp_path / "new" / "lying.png")
     run(*FIT, "--task", "hash", "--bits", 16)
     saved = open_model(tmp_path / "m")
-    table = Source(str(tmp_path / "new")).read("test", shape=saved.image_shape)
+    table = saved.rows(Source(str(tmp_path / "new")), "test")
     cut = np.asarray(ImageOps.fit(lying, (8, 12)), np.float32).ravel() / 255
-    np.testing.assert_allclose(saved.columns(table, Source("new")), [cut], atol=1e-6)
+    np.testing.assert_allclose(table.X, [cut], atol=1e-6)
     word = bytes(saved.estimator.transform(table.X)[0]).hex()
     assert run("hash", "m", "--data", "new").out.split() == [word, "lying.png"]
 

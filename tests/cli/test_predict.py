@@ -1,9 +1,11 @@
 import csv
 import io
+import sys
 
 import numpy as np
 import pytest
 
+from tikhonet.cli.outputs import Answer, csv_text
 from tikhonet.data import load
 from tikhonet.estimators import BCDClassifier
 
@@ -88,3 +90,54 @@ def test_a_file_of_another_width_is_refused_with_a_hint(mistake, model, tmp_path
 )
 def test_outputs_that_cannot_be_are_refused_at_once(mistake, model, words, named):
     assert named in mistake("predict", model, "--data", "digits", *words)
+
+
+LABELS = ["=1+1", "\x1b[2Jcat"]
+
+
+@pytest.fixture
+def hostile(run, tmp_path):
+    """A classifier of two classes, one a formula, the other a command to a terminal."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    np.savez(tmp_path / "rows.npz", X=X, y=np.array(LABELS)[(X[:, 0] > 0).astype(int)])
+    run("fit", "--data", "rows.npz", "--hidden", "5", "--max-iter", 20, "--head", "ridge", "-o", "m")
+
+
+@pytest.mark.usefixtures("hostile")
+def test_labels_are_no_formulas_for_a_spreadsheet(run, tmp_path):
+    run("predict", "m", "--data", "rows.npz", "-o", "p.csv")
+    cells = {row["prediction"] for row in csv.DictReader((tmp_path / "p.csv").read_text().splitlines())}
+    assert cells == {"'=1+1", LABELS[1]}
+    assert set(run("predict", "m", "--data", "rows.npz", "--json").document["prediction"]) == set(LABELS)
+
+
+@pytest.mark.parametrize("label", ["@SUM(A1)", "+cmd|x", "-2+3", "\t=1"])
+def test_all_beginnings_of_formulas_are_quoted(label):
+    assert csv_text({"prediction": np.array([label])}) == f"prediction\n'{label}\n"
+
+
+@pytest.mark.parametrize("label", ["-", "+", "-1", "+1.5e-3", "a=b", "x"])
+def test_other_labels_are_written_as_they_are(label):
+    assert csv_text({"prediction": np.array([label])}) == f"prediction\n{label}\n"
+
+
+@pytest.mark.usefixtures("hostile")
+def test_labels_do_not_command_a_terminal(run, monkeypatch):
+    shown = run("evaluate", "m", "--data", "rows.npz").out
+    assert "\x1b[2J" not in shown
+    assert "\\x1b[2Jcat" in shown
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    Answer({}, "prediction\n\x1b[2Jcat\tdog").show(as_json=False)
+    assert sys.stdout.getvalue() == "prediction\n\\x1b[2Jcat\tdog\n"
+
+
+def test_messages_do_not_command_a_terminal(mistake, model, tmp_path):
+    (tmp_path / "\x1b[2J.npy").touch()
+    said = mistake("predict", model, "--data", "\x1b[2J.npy", code=1)
+    assert "\x1b" not in said
+    assert "\\x1b[2J.npy" in said

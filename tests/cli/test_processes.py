@@ -1,4 +1,4 @@
-"""What only a real process shows: terminals, signals, limits of the system."""
+"""Terminals, signals and limits of the system, which only a real process shows."""
 
 import json
 import os

@@ -1,3 +1,5 @@
+import errno
+import os
 import shutil
 
 import pytest
@@ -5,6 +7,7 @@ import pytest
 from tikhonet.paper.experiment import load_records
 from tikhonet.paper.mnist_experiment import Mnist
 from tikhonet.paper.page import Report
+from tikhonet.paper.sheets import Figure
 
 SOLVERS = "proximal-s,stochastic,adam,pixels"
 SPACED = SOLVERS.replace(",", ", ")
@@ -80,6 +83,35 @@ def test_ctrl_c_keeps_finished_trials(run, tmp_path, monkeypatch):
     line = run(*("adam,pixels" if word == SOLVERS else word for word in WORDS), code=130).err
     assert "1 finished trials are kept in out" in line
     assert [record.name for record in load_records(tmp_path / "out")] == ["adam-0"]
+
+
+def test_ctrl_c_while_the_page_is_written_says_that_the_trials_are_kept(once, run, tmp_path, monkeypatch):
+    (tmp_path / "out").mkdir()
+    shutil.copy(once[0] / "records.jsonl", tmp_path / "out")
+
+    def interrupted(self, form):
+        if form == "pdf":
+            raise KeyboardInterrupt
+        return b"whole"
+
+    monkeypatch.setattr(Figure, "save", interrupted)
+    line = run("reproduce", "mnist", "--output", "out", "--page-only", code=130).err
+    assert "interrupted; 4 finished trials are kept in out" in line
+    assert [path.read_bytes() for path in (tmp_path / "out" / "figures").iterdir()] == [b"whole"]
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_full_disk_while_figures_are_drawn_is_named_and_leaves_none_that_is_cut(once, mistake, tmp_path, monkeypatch):
+    (tmp_path / "out").mkdir()
+    shutil.copy(once[0] / "records.jsonl", tmp_path / "out")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    line = mistake("reproduce", "mnist", "--output", "out", "--page-only", code=1)
+    assert "No space left on device; make room or choose another folder, what was finished is kept" in line
+    assert list((tmp_path / "out" / "figures").iterdir()) == []
 
 
 def test_a_page_is_made_from_records_alone(once, run, tmp_path):

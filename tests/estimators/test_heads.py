@@ -19,7 +19,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from tests.estimators.samples import QUICK, blobs, line
 from tikhonet.estimators import BCDClassifier, BCDRegressor
-from tikhonet.model.heads import SVM, HeadData, Logistic, cross_entropy, sharpness
+from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
+from tikhonet.model.heads import SVM, Logistic
 from tikhonet.model.heads import Ridge as RidgeHead
 
 NO_V = np.zeros((0, 0))
@@ -126,18 +127,16 @@ def test_sharpness_is_the_minimiser_and_has_no_units():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(2000, 3))
     labels = np.array([rng.choice(3, p=p) for p in np.exp(log_softmax(4 * scores, axis=1))])
-    weight = np.ones(2000)
-    s = sharpness(scores, labels, weight)
+    data = head_data(scores, labels)
+    s = sharpness(scores, data)
     assert s == pytest.approx(4, rel=0.1)
-    assert sharpness(1000 * scores, labels, weight) == pytest.approx(s / 1000, rel=1e-3)
-    assert cross_entropy(s * scores, labels, weight) <= min(
-        cross_entropy(t * s * scores, labels, weight) for t in (0.9, 1.1)
-    )
+    assert sharpness(1000 * scores, data) == pytest.approx(s / 1000, rel=1e-3)
+    assert cross_entropy(s * scores, data) <= min(cross_entropy(t * s * scores, data) for t in (0.9, 1.1))
 
 
 def test_a_few_rows_that_are_all_right_are_no_certainty():
-    scores, labels = np.eye(3)[[0, 1, 2]], np.arange(3)
-    assert np.exp(log_softmax(sharpness(scores, labels, np.ones(3)) * scores, axis=1)).max() < 0.95
+    scores = np.eye(3)
+    assert np.exp(log_softmax(sharpness(scores, head_data(scores, np.arange(3))) * scores, axis=1)).max() < 0.95
 
 
 def test_probabilities_are_honest_where_classes_overlap():

@@ -5,7 +5,8 @@ import pytest
 
 from tests.estimators.samples import QUICK, blobs
 from tikhonet.estimators import BCDClassifier
-from tikhonet.model.heads import Head, HeadData, HeadKind, TrainedHead, head_names, make_head
+from tikhonet.model.head_data import HeadData
+from tikhonet.model.heads import Head, HeadKind, TrainedHead, head_names, make_head
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from tikhonet.network.graph import Network
 from tikhonet.paper.baselines.classical_hashes import ITQ
 from tikhonet.paper.experiment import load_records
 from tikhonet.paper.hash_coders import shown
-from tikhonet.paper.hash_databases import SETTINGS, read_database, spread_over_classes
 from tikhonet.paper.hashing_experiment import neighbours
+from tikhonet.paper.labelled_images import SETTINGS, read_database, spread_over_classes
 from tikhonet.paper.records import FILE, RecordError
 from tikhonet.paper.runner import run
 

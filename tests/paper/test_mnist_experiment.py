@@ -146,7 +146,7 @@ def test_a_damaged_line_is_refused_by_number_and_left_alone(data, tmp_path):
     run(MNIST, data, TINY, tmp_path, solvers=["pixels"], trials=(0,))
     path = tmp_path / FILE
     path.write_text(path.read_text()[:200] + "\n")
-    with pytest.raises(RecordError, match=r"records\.jsonl, line 1 .*does not parse.*delete the line"):
+    with pytest.raises(RecordError, match=r"records\.jsonl, line 1 .*digest of its content.*delete the line"):
         run(MNIST, data, TINY, tmp_path, solvers=["pixels"], trials=(0,))
     assert len(path.read_text()) == 201
 

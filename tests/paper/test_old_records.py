@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tikhonet.paper.experiment import load_records
-from tikhonet.paper.old_records import convert_folder
 from tikhonet.paper.page import write_report
 from tikhonet.paper.records import FILE, RecordError
 
@@ -23,7 +22,7 @@ def folder(tmp_path):
 
 def test_every_figure_of_an_old_folder_is_kept_and_its_files_stay(folder):
     before = sorted((folder / "records").iterdir())
-    assert convert_folder(folder)
+    load_records(folder)
     assert sorted((folder / "records").iterdir()) == before
     found = {record.method: record for record in load_records(folder)}
     assert set(found) == {"bcd-16", "fewer-16"}  # the way of fewer passes was called brief
@@ -34,14 +33,16 @@ def test_every_figure_of_an_old_folder_is_kept_and_its_files_stay(folder):
 
 
 def test_checks_get_the_keys_of_their_sentences(folder):
-    convert_folder(folder)
     keys = [[check["key"] for check in record.checks] for record in load_records(folder)]
     assert keys == [["feasible", "descent", "stationary", "codes"], ["feasible", "descent", "stationary"]]
 
 
-def test_pictures_are_kept_where_the_page_shows_them(folder):
-    convert_folder(folder)
-    shown, hidden = load_records(folder)
+def test_pictures_of_one_trial_of_a_method_are_kept(folder):
+    for kind in ("json", "npz"):
+        shutil.copy(folder / "records" / f"bcd-16-0.{kind}", folder / "records" / f"bcd-16-1.{kind}")
+    path = folder / "records" / "bcd-16-1.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"trial": 1}))
+    shown, hidden, _ = load_records(folder)
     with np.load(folder / "records" / "bcd-16-0.npz") as arrays:
         for name in arrays.files:
             np.testing.assert_array_equal(shown.picture(name), arrays[name])
@@ -51,14 +52,16 @@ def test_pictures_are_kept_where_the_page_shows_them(folder):
 def test_an_old_folder_has_a_page_and_is_converted_once(folder):
     page = write_report(folder).page.read_text()
     assert page.count("BCD, fewer passes") > 1
-    assert not convert_folder(folder)
+    before = (folder / FILE).stat().st_mtime_ns
+    load_records(folder)
+    assert (folder / FILE).stat().st_mtime_ns == before
 
 
 def test_a_damaged_old_record_is_refused_by_name(folder):
     path = folder / "records" / "brief-16-0.json"
     path.write_text(path.read_text()[:200])
-    with pytest.raises(RecordError, match=r"brief-16-0\.json .*cannot be read"):
-        convert_folder(folder)
+    with pytest.raises(RecordError, match=r"brief-16-0\.json .*must be a record of version 0\.1"):
+        load_records(folder)
     assert not (folder / FILE).exists()
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tikhonet.paper.experiment import load_records
-from tikhonet.paper.page import write_report
+from tikhonet.paper.page import save_table, write_report
 from tikhonet.paper.records import RecordError, append_record
 
 
@@ -19,7 +19,7 @@ def html(report):
 def test_the_page_needs_no_network(html):
     addresses = re.findall(r"""(?:src|href|action)\s*=\s*["']([^"']*)|url\(([^)]*)""", html)
     named = {first or second for first, second in addresses}
-    assert all(re.match(r"data:|figures/|tables/", address) for address in named)
+    assert all(re.match(r"#\w+$|data:|figures/|tables/", address) for address in named)
     assert "@import" not in html
     assert "fetch(" not in html
 
@@ -89,3 +89,8 @@ def test_records_of_two_data_sets_are_refused(output, tmp_path):
     append_record(tmp_path, replace(second, data=second.data | {"sha256": "other"}))
     with pytest.raises(RecordError, match="records of one report must share their data"):
         write_report(tmp_path)
+
+
+def test_a_text_that_a_spreadsheet_would_compute_stays_text(tmp_path):
+    path = save_table([["name"], ["=1+1"], ["a = b"]], tmp_path / "table.csv")
+    assert path.read_text() == "name\n'=1+1\na = b\n"

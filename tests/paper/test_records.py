@@ -7,12 +7,36 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.paper.tiny import MNIST, TINY, few_digits
 from tikhonet.paper.experiment import load_records
 from tikhonet.paper.labelled_images import Images
-from tikhonet.paper.records import FILE, RecordError, append_record, pack_pictures, unpack_picture, write_whole
+from tikhonet.paper.records import (
+    FILE,
+    RecordError,
+    Scored,
+    append_record,
+    pack_pictures,
+    read_lines,
+    seal,
+    unpack_picture,
+    write_whole,
+)
 from tikhonet.paper.runner import run
+
+WHOLE = dict.fromkeys(("experiment", "size", "method", "title", "family"), "words") | {
+    "trial": 0,
+    "seed": 0,
+    "data": {"name": "digits"},
+    "settings": {},
+    "seconds": 1.5,
+    "wall": 2.0,
+    "score": 0.25,
+    "versions": {"numpy": "2"},
+    "hardware": {},
+}
 
 
 @pytest.fixture
@@ -23,8 +47,27 @@ def folder(tmp_path):
 
 def test_a_record_survives_its_file(folder):
     (record,) = load_records(folder)
-    again = json.loads(record.to_json())
-    assert again == json.loads((folder / FILE).read_text())
+    assert record.to_json() == (folder / FILE).read_text()
+    assert json.loads(record.to_json())["method"] == "pixels"
+
+
+@given(data=st.data())
+def test_a_line_that_is_changed_anywhere_is_refused_by_its_place(tmp_path_factory, data):
+    line = Scored(**WHOLE).to_json().encode()
+    place = data.draw(st.integers(0, len(line) - 2))
+    byte = data.draw(st.integers(0, 255).filter(lambda byte: byte != line[place]))
+    path = tmp_path_factory.mktemp("damaged") / FILE
+    path.write_bytes(line + line[:place] + bytes([byte]) + line[place + 1 :])
+    with pytest.raises(RecordError, match=r"records\.jsonl, line [23] must end with the digest of its content"):
+        read_lines(path.parent)
+
+
+def test_a_line_without_a_digest_is_refused(folder):
+    content = json.loads((folder / FILE).read_text())
+    content.pop("digest")
+    (folder / FILE).write_text(json.dumps(content) + "\n")
+    with pytest.raises(RecordError, match="line 1 must end with the digest"):
+        load_records(folder)
 
 
 @pytest.mark.parametrize(
@@ -35,12 +78,13 @@ def test_a_record_survives_its_file(folder):
         (lambda content: {k: v for k, v in content.items() if k != "error"}, "differs in error"),
         (lambda content: content | {"seconds": "fast"}, "seconds as float, got str"),
         (lambda content: content | {"trial": True}, "trial as int, got bool"),
-        (lambda content: [content], "record of version 2"),
     ],
 )
 def test_a_record_of_another_form_is_refused_by_name(folder, damage, words):
     path = folder / FILE
-    path.write_text(json.dumps(damage(json.loads(path.read_text()))) + "\n")
+    content = json.loads(path.read_text())
+    content.pop("digest")
+    path.write_text(seal(damage(content)))
     with pytest.raises(RecordError, match=rf"records\.jsonl, line 1 .*{words}"):
         load_records(folder)
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from tikhonet.data import load
 from tikhonet.paper.experiment import find_experiment
-from tikhonet.paper.hash_databases import read_database
 from tikhonet.paper.hashing_experiment import HashSize
-from tikhonet.paper.labelled_images import Images, read_images
+from tikhonet.paper.labelled_images import Images, read_database, read_images
 from tikhonet.paper.mnist_experiment import MnistSize
 from tikhonet.paper.sparse_experiment import SparseSize
 

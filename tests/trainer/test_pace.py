@@ -45,9 +45,15 @@ def test_statistics_are_renewed_at_first_always_and_then_by_rows():
     assert all(replace(PACE, size=20.0).renews(t, PACE.classifier_every) for t in range(20))
 
 
+def test_a_step_changes_the_signal_by_its_rate():
+    assert PACE.length(0.3, signal=4.0, change=1.0, peak=0.25) == pytest.approx(0.6)
+    assert PACE.length(0.3, signal=4.0, change=16.0, peak=4.0) == pytest.approx(0.15)
+
+
 def test_a_sudden_large_change_counts_at_once_and_a_small_one_does_not():
-    assert PACE.length(0.3, signal=4.0, change=1.0, latest=0.01, share=1.0) == pytest.approx(0.6)
-    assert PACE.length(0.3, signal=4.0, change=1.0, latest=16.0, share=1.0) == pytest.approx(0.15)
+    assert PACE.counted(change=1.0, latest=0.01, share=1.0) == 1.0
+    assert PACE.counted(change=1.0, latest=16.0, share=1.0) == 16.0
+    assert PACE.counted(change=1.0, latest=16.0, share=0.5) == 8.0
     assert follow(follow(0.0, 1.0, 0.05), 1.0, 0.05) == pytest.approx(1 - 0.95**2)
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import sys
 import traceback
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -18,6 +21,7 @@ from tikhonet import __version__
 from tikhonet.cli.mistakes import DEBUG, Failure, explain, one_line_warnings, tell
 
 PACKAGE = __name__.rpartition(".")[0]
+JSON = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 
 
 def find_commands() -> dict[str, str]:
@@ -36,8 +40,38 @@ def load_command(name: str) -> Any:
     """The command of a file, whose EXAMPLE ends its help."""
     module = import_module(f"{PACKAGE}.{name}")
     single = typer.Typer(rich_markup_mode=None, add_completion=False)
-    single.command(name, epilog=f"Example:\n\n{module.EXAMPLE}")(getattr(module, name))
+    single.command(name, epilog=f"Example:\n\n{module.EXAMPLE}")(adapted(getattr(module, name)))
     return typer.main.get_command(single)
+
+
+def adapted(command: Callable[..., Any]) -> Callable[..., int]:
+    """The command with the fields of `Source` as options in place of an argument `source`, and with --json.
+
+    Where `source` may be None, --data may be left out.
+    """
+    from tikhonet.cli.inputs import Source
+
+    signature = inspect.signature(command, eval_str=True)
+    fields = inspect.signature(Source, eval_str=True).parameters
+    options: list[inspect.Parameter] = []
+    for one in signature.parameters.values():
+        optional = one.name == "source" and one.default is None
+        expanded = fields.values() if one.name == "source" else [one]
+        options += [part.replace(default=None) if optional else part for part in expanded]
+    options.append(inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=JSON))
+
+    @wraps(command)
+    def run(as_json: bool, **given: Any) -> int:
+        if "source" in signature.parameters:
+            source = Source(**{name: given.pop(name) for name in fields})
+            given["source"] = None if source.data is None else source
+        answer = command(**given)
+        answer.show(as_json)
+        return int(answer.exit_code)
+
+    keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options]
+    run.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
+    return run
 
 
 class Commands(TyperGroup):

@@ -10,11 +10,12 @@ from typing import Annotated, Any
 
 import torch
 import typer
+from torch.utils.benchmark import Timer
 
-from tikhonet.cli.inputs import Json, Seed, Threads
-from tikhonet.cli.outputs import facts, show, table
-from tikhonet.cli.progress import bar
+from tikhonet.cli.inputs import Seed, Threads
+from tikhonet.cli.outputs import Answer, facts, table
 from tikhonet.data import load
+from tikhonet.data.bar import Bar
 
 EXAMPLE = "tikhonet bench --repeats 1"
 
@@ -43,8 +44,7 @@ def bench(
     ] = 3,
     seed: Seed = 0,
     threads: Threads = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Compare classifiers on this machine.
 
     A network of this library, one of scikit-learn's and a linear SVM are fitted in turn on the digits: test error and
@@ -57,7 +57,7 @@ def bench(
         found = compare(classifiers(), repeats, seed)
         rates = {name: product_rate(getattr(torch, name)) for name in ("float32", "float64")}
     base = statistics.median(found["BCDClassifier"]["seconds"])
-    rows: list[tuple[object, ...]] = [
+    rows = [
         (
             name,
             f"{statistics.mean(runs['error_percent']):.2f}",
@@ -74,18 +74,18 @@ def bench(
         products=", ".join(f"{rate:.1f} GFLOP/s in {name}" for name, rate in rates.items()),
     )
     document = {"data": "digits", "repeats": repeats, "seed": seed, "threads": used, "gflops": rates, "results": found}
-    show(document, as_json, table(columns, rows), machine)
+    return Answer(document, table(columns, rows), machine)
 
 
 def compare(chosen: Classifiers, repeats: int, seed: int) -> dict[str, dict[str, list[float]]]:
     train, test = load("digits"), load("digits", "test")
     found: dict[str, dict[str, list[float]]] = {name: {"error_percent": [], "seconds": []} for name in chosen}
-    with bar("fitting", repeats * len(chosen)) as shown, warnings.catch_warnings():
+    with Bar("fitting", repeats * len(chosen)) as shown, warnings.catch_warnings():
         # Each runs as long as it does by default; that one would go on is no news in a comparison.
         warnings.simplefilter("ignore")
         for repeat in range(repeats):
             for name, make in chosen.items():
-                shown.update(sum(len(runs["seconds"]) for runs in found.values()), f"fitting {name}")
+                shown.move(sum(len(runs["seconds"]) for runs in found.values()), f"fitting {name}")
                 clock = time.perf_counter()
                 model = make(seed + repeat).fit(train.X, train.y)
                 found[name]["seconds"].append(time.perf_counter() - clock)
@@ -94,12 +94,7 @@ def compare(chosen: Classifiers, repeats: int, seed: int) -> dict[str, dict[str,
 
 
 def product_rate(dtype: torch.dtype, size: int = 512, seconds: float = 0.3) -> float:
-    """Billions of additions and multiplications a second in products of square matrices, after warming up."""
+    """Billions of additions and multiplications a second in products of square matrices."""
     A, B = torch.randn(2, size, size, dtype=dtype)
-    for _ in range(3):
-        torch.mm(A, B)
-    count, start = 0, time.perf_counter()
-    while (spent := time.perf_counter() - start) < seconds:
-        torch.mm(A, B)
-        count += 1
-    return 2e-9 * size**3 * count / spent
+    timer = Timer("torch.mm(A, B)", globals={"torch": torch, "A": A, "B": B}, num_threads=torch.get_num_threads())
+    return 2e-9 * size**3 / timer.blocked_autorange(min_run_time=seconds).median

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import torch
 import typer
 from numpy.typing import NDArray
 
-from tikhonet.cli.inputs import (
-    DataHome,
-    Header,
-    Json,
-    Label,
-    Model,
-    OptionalData,
-    SavedModel,
-    Source,
-    Split,
-    open_model,
-    sha256,
-)
-from tikhonet.cli.mistakes import Failure
-from tikhonet.cli.outputs import show, table
-from tikhonet.cli.progress import bar
+from tikhonet.cli.inputs import Model, SavedModel, Source, open_model, sha256
+from tikhonet.cli.mistakes import Failure, OptionError
+from tikhonet.cli.outputs import Answer, table
+from tikhonet.data.bar import Bar
+from tikhonet.descent import certificates
 from tikhonet.descent.certificates import Check
 from tikhonet.descent.start import initial_blocks
+from tikhonet.estimators.parameters import build_problem
 from tikhonet.model.storage import ModelFormatError
-from tikhonet.network.graph import BIAS
 from tikhonet.problem.objective import Blocks, Stationarity
 from tikhonet.problem.samples import Samples
 
@@ -40,11 +28,7 @@ WORDS = {True: "pass", False: "FAIL", None: "-"}
 
 def certify(
     model: Model,
-    data: OptionalData = None,
-    split: Split = None,
-    label: Label = None,
-    header: Header = None,
-    data_home: DataHome = None,
+    source: Source | None = None,
     stationary: Annotated[
         float | None,
         typer.Option(
@@ -53,15 +37,14 @@ def certify(
             min=0.0,
         ),
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Check what must hold of a saved model.
 
     The file is intact, the weights are finite and in their set. With --data also how far it is from a stationary point
     of the lifted objective on these rows (of a data set the training part), with the forward pass's features as U.
     """
-    if stationary is not None and data is None:
-        raise typer.BadParameter("needs rows to be measured on; add --data", param_hint="--stationary")
+    if stationary is not None and source is None:
+        raise OptionError("--stationary", "needs rows to be measured on; add --data")
     try:
         saved = open_model(model)
     except ModelFormatError as error:
@@ -73,15 +56,12 @@ def certify(
             check_finite(saved),
             check_feasible(saved),
         ]
-        if data is not None:
-            source = Source(data, split, label, header, data_home)
+        if source is not None:
             checks.append(check_stationary(saved, source, stationary))
     passed = all(check.holds is not False for check in checks)
-    rows: list[tuple[object, ...]] = [(check.claim, WORDS[check.holds], check.figure) for check in checks]
+    rows = [(check.claim, WORDS[check.holds], check.figure) for check in checks]
     document = {"model": model, "passed": passed, "checks": [asdict(check) for check in checks]}
-    show(document, as_json, table(("claim", "result", "figure"), rows))
-    if not passed:
-        raise typer.Exit(1)
+    return Answer(document, table(("claim", "result", "figure"), rows), exit_code=0 if passed else 1)
 
 
 def check_finite(saved: SavedModel) -> Check:
@@ -94,17 +74,12 @@ def check_finite(saved: SavedModel) -> Check:
 
 def check_feasible(saved: SavedModel) -> Check:
     """Every learned matrix is in the constraint's set, as stored."""
-    claim = "the weights are in their set"
+    claim, estimator = "the weights are in their set", saved.estimator
     if "constraint" not in saved.header["parameters"]:
         return Check("feasible", claim, None, "the set was an object of its own, which a model file does not keep")
-    set_ = saved.estimator._constraint()
-    if set_ is None:
-        return Check("feasible", claim, True, "no constraint: every matrix is allowed")
-    excess = {f"W[{n},{m}]": set_.violation(W) for (n, m), W in saved.estimator.model_.W.items() if m != BIAS}
-    worst = max(excess, key=lambda name: math.inf if math.isnan(excess[name]) else excess[name])
-    return Check(
-        "feasible", claim, excess[worst] <= 0, f"{set_}; worst: {worst}, exceeds it by {max(excess[worst], 0.0):.3g}"
-    )
+    problem = build_problem(estimator, estimator.model_.network, estimator._loss(), 1.0)
+    found = certificates.check_feasible(problem, Blocks({}, estimator.model_.V, estimator.model_.W))
+    return replace(found, claim=claim, figure=f"{problem.W_set}; {found.figure}")
 
 
 def check_stationary(saved: SavedModel, source: Source, tolerance: float | None) -> Check:
@@ -114,9 +89,8 @@ def check_stationary(saved: SavedModel, source: Source, tolerance: float | None)
         reason = "it has no targets" if saved.task is None else "a model file does not keep the codes of its rows"
         reason = f"its {lost[0]} was an object, which a model file does not keep" if lost else reason
         return Check("stationary", claim, False if tolerance is not None else None, f"cannot be measured: {reason}")
-    rows = source.read("train", saved.task, saved.image_shape, saved.text_classes)
-    y, X = saved.labels(rows, source), saved.columns(rows, source)
-    here, start = relative_stationarity(saved.estimator, X, y)
+    rows = saved.rows(source, "train")
+    here, start = relative_stationarity(saved.estimator, rows.X, saved.labels(rows, source))
     share = here.total / max(1.0, start.total)
     parts = ", ".join(f"{block} {value:.3g}" for block, value in here.residual.items())
     figure = f"projected gradient {here.total:.3g} ({parts}), {share:.3g} of a random start's {start.total:.3g}"
@@ -129,25 +103,17 @@ def relative_stationarity(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> t
 
     U are the features of the network's own forward pass.
     """
-    from tikhonet.estimators.parameters import build_problem
-
     model = estimator.model_
     problem = build_problem(estimator, model.network, estimator._loss(), float(len(X)))
     scaled = torch.from_numpy(model.scaling(X.astype(float), estimator.dtype))
-    targets = encoded(estimator, y).to(scaled)
+    try:
+        targets = estimator.encode(y).to(scaled)
+    except ValueError as error:
+        raise Failure(f"the labels do not fit the model: {error}; name another --label or --data") from None
     seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
-    with bar("measuring stationarity"):
+    with Bar("measuring stationarity"):
         samples = Samples(scaled, targets)
         W = {edge: matrix.to(scaled) for edge, matrix in model.W.items()}
         here = problem.stationarity(Blocks(model.network.forward(scaled, W), model.V.to(scaled), W), samples)
         start = problem.stationarity(initial_blocks(problem, samples, seed, "forward"), samples)
     return here, start
-
-
-def encoded(estimator: Any, y: NDArray[Any]) -> torch.Tensor:
-    """The targets that the loss was trained on."""
-    try:
-        targets: torch.Tensor = estimator.encode(y)
-    except ValueError as error:
-        raise Failure(f"the labels do not fit the model: {error}; name another --label or --data") from None
-    return targets

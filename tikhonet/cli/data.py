@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from tikhonet.cli.inputs import DataHome, Json, load_set
+from tikhonet.cli.inputs import DataHome, load_set
 from tikhonet.cli.mistakes import check_name
-from tikhonet.cli.outputs import facts, show, table
-from tikhonet.data import COLLECTIONS, NAMES, Dataset, find_home
+from tikhonet.cli.outputs import Answer, table
+from tikhonet.data import COLLECTIONS, NAMES, find_home
 from tikhonet.data.dataset import SPLITS
 
 EXAMPLE = "tikhonet data digits"
@@ -21,18 +21,16 @@ def data(
         str | None, typer.Argument(help="The data set to fetch and verify; all are listed without one.")
     ] = None,
     data_home: DataHome = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """List the data sets, or fetch and verify one of them."""
     if name is None:
-        list_all(data_home, as_json)
-        return
+        return list_all(data_home)
     name = name.lower().replace("_", "-")
     check_name(name, NAMES, "NAME")
-    describe(name, data_home, as_json)
+    return describe(name, data_home)
 
 
-def list_all(data_home: Path | None, as_json: bool) -> None:
+def list_all(data_home: Path | None) -> Answer:
     home = find_home(data_home)
     rows = []
     for name in NAMES:
@@ -43,30 +41,26 @@ def list_all(data_home: Path | None, as_json: bool) -> None:
         folder = None if not files else next(iter(found.values())).parent if found else home / files.folders[0]
         row = {"name": name, "files": count, "present": len(found), "folder": folder}
         rows.append(row | {"state": state if files else "built in"})
-    lines: list[tuple[object, ...]] = [
+    lines = [
         (row["name"], row["state"], f"{row['present']} of {row['files']}" if row["files"] else "", row["folder"])
         for row in rows
     ]
     hint = "tikhonet data NAME fetches one and checks its digests."
-    human = (table(("data set", "state", "files", "folder"), lines), f"data home: {home}\n{hint}")
-    show({"data_home": home, "data_sets": rows}, as_json, *human)
+    listed = table(("data set", "state", "files", "folder"), lines)
+    return Answer({"data_home": home, "data_sets": rows}, listed, f"data home: {home}\n{hint}")
 
 
-def describe(name: str, data_home: Path | None, as_json: bool) -> None:
+def describe(name: str, data_home: Path | None) -> Answer:
     """Loading checks every digest, and fetches what is missing or damaged."""
-    parts = {split: shape_of(load_set(name, split, data_home)) for split in SPLITS}
+    sets = {split: load_set(name, split, data_home) for split in SPLITS}
+    parts = {
+        split: {"rows": len(part), "shape": list(part.shape), "classes": len(part.classes)}
+        for split, part in sets.items()
+    }
     files = COLLECTIONS.get(name)
     found = files.present(find_home(data_home)) if files else {}
     digests = [{"file": path, "sha256": files.sha256[file], "state": "ok"} for file, path in found.items() if files]
-    lines = {
-        split: f"{part['rows']:,} rows of {' x '.join(map(str, part['shape']))}, {part['classes']} classes"
-        for split, part in parts.items()
-    }
-    digest_lines: list[tuple[object, ...]] = [(digest["file"], "as published") for digest in digests]
-    human = [facts(data_set=name, **lines)]
-    listed = [table(("file", "SHA-256"), digest_lines)] if digests else ["no files: it is built in"]
-    show({"name": name, "splits": parts, "files": digests}, as_json, *human, *listed)
-
-
-def shape_of(part: Dataset) -> dict[str, Any]:
-    return {"rows": len(part), "shape": list(part.shape), "classes": len(part.classes)}
+    listed: Any = "no files: it is built in"
+    if digests:
+        listed = table(("file", "SHA-256"), [(digest["file"], "as published") for digest in digests])
+    return Answer({"name": name, "splits": parts, "files": digests}, "\n".join(map(repr, sets.values())), listed)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Model, Source, Split, open_model
+from tikhonet.cli.inputs import Model, Source, open_model
 from tikhonet.cli.mistakes import Failure
-from tikhonet.cli.outputs import class_measures, facts, headline, number_measures, show, table
+from tikhonet.cli.outputs import Answer, errors, facts, headline, table
 from tikhonet.cli.progress import by_chunks
 
 EXAMPLE = "tikhonet evaluate my.model --data digits"
@@ -18,45 +16,31 @@ SHOWN = 20
 """Classes up to which the confusion matrix is printed."""
 
 
-def evaluate(
-    model: Model,
-    data: Data,
-    split: Split = None,
-    label: Label = None,
-    header: Header = None,
-    data_home: DataHome = None,
-    as_json: Json = False,
-) -> None:
+def evaluate(model: Model, source: Source) -> Answer:
     """Compare predictions with labels.
 
     The rows are those of a file, the images of a folder by class, or the test part of a data set.
     """
     saved = open_model(model)
     task = saved.need_task("be evaluated")
-    source = Source(data, split, label, header, data_home)
-    rows = source.read("test", task, saved.image_shape, saved.text_classes)
-    y, X = saved.labels(rows, source), saved.columns(rows, source)
-    title = source.title("test")
-    document: dict[str, Any] = {"model": model, "data": title, "task": task}
+    rows, title = saved.rows(source, "test"), source.title("test")
+    y = saved.labels(rows, source)
+    predicted = by_chunks(saved.estimator.predict, rows.X, "predicting")
+    measures = errors(task, y, predicted)
+    document = {"model": model, "data": title, "task": task, **measures}
     if task == "regression":
-        measures = number_measures(y, by_chunks(saved.estimator.predict, X, "predicting"))
-        show(document | measures, as_json, facts(data=title, result=headline(measures)))
-        return
+        return Answer(document, facts(data=title, result=headline(measures)))
     classes = saved.estimator.classes_
-    if not np.isin(y, classes).any():
+    known = np.isin(y, classes)
+    if not known.any():
         raise Failure(
             f"{source.data}: none of its labels (such as {y[0]!s}) is a class of the model (such as {classes[0]!s}); "
             "name another --label"
         )
-    predicted = by_chunks(saved.estimator.predict, X, "predicting")
-    known = np.isin(y, classes)
-    measures, matrix = class_measures(y, predicted), confusion_matrix(y[known], predicted[known], labels=classes)
-    unknown = int(np.sum(~known))
-    document |= {**measures, "unknown_labels": unknown, "classes": classes, "confusion": matrix}
+    matrix, unknown = confusion_matrix(y[known], predicted[known], labels=classes), int(np.sum(~known))
+    document |= {"unknown_labels": unknown, "classes": classes, "confusion": matrix}
     notes = {"unknown_labels": f"{unknown} rows, counted as wrong"} if unknown else {}
     names = [str(label) for label in classes]
-    counts: list[tuple[object, ...]] = [
-        (name, *(count or "." for count in row)) for name, row in zip(names, matrix.tolist(), strict=True)
-    ]
+    counts = [(name, *(count or "." for count in row)) for name, row in zip(names, matrix.tolist(), strict=True)]
     drawn = [table(("label", *names), counts, title="confusion (columns: predictions)")][: len(classes) <= SHOWN]
-    show(document, as_json, facts(data=title, result=headline(measures), **notes), *drawn)
+    return Answer(document, facts(data=title, result=headline(measures), **notes), *drawn)

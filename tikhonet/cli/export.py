@@ -7,17 +7,13 @@ from typing import Annotated
 
 import typer
 
-from tikhonet.cli.inputs import Json, Model, open_model
-from tikhonet.cli.mistakes import check_name
-from tikhonet.cli.outputs import check_output, facts, show
+from tikhonet.cli.inputs import Model, open_model
+from tikhonet.cli.mistakes import OptionError, one_of
+from tikhonet.cli.outputs import Answer, check_output, facts, output_option
 from tikhonet.model.export.format import Format, formats
 
 EXAMPLE = "tikhonet export my.model --format c --int8 --output digits.c"
-
-
-def check_format(name: str) -> str:
-    check_name(name, formats())
-    return name
+NAMES = "|".join(formats())
 
 
 def endings() -> str:
@@ -28,15 +24,11 @@ def endings() -> str:
 def export(
     model: Model,
     format_: Annotated[
-        str,
-        typer.Option(
-            "--format", help=f"What to write: {', '.join(formats())}.", callback=check_format, metavar="FORMAT"
-        ),
+        str, typer.Option("--format", help="What to write.", callback=one_of(Format.kinds), metavar=NAMES)
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help=f"The file: {endings()}.", metavar="FILE")],
+    output: Annotated[Path, output_option(f"The file: {endings()}.")],
     int8: Annotated[bool, typer.Option("--int8", help="Weights of 8 bits, for --format c.")] = False,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Write a model for devices and other runtimes.
 
     C99 without dependency or heap, ONNX, a program that torch runs alone, or SciPy's sparse rows. The scaling of the
@@ -56,17 +48,17 @@ def export(
         RAM=f"{made.ram:,} bytes{more}",
         **made.notes,
     )
-    show(document, as_json, human)
+    return Answer(document, human)
 
 
 def check(format_: Format, output: Path, weights: str) -> None:
     """Raise before any work is done."""
     if weights not in format_.weights:
         able = ", ".join(name for name, other in formats().items() if weights in other.weights)
-        raise typer.BadParameter(f"is for --format {able}, got {format_.name}", param_hint=f"--{weights}")
+        raise OptionError(f"--{weights}", f"is for --format {able}, got {format_.name}")
     try:
         format_.check_path(output)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--output") from None
-    for path in (output, *format_.paths(output).values()):
+        raise OptionError("--output", str(error)) from None
+    for path in format_.paths(output).values():
         check_output(path)

@@ -21,13 +21,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 
-from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Seed, Source, Split, Threads, is_number, numbers
-from tikhonet.cli.mistakes import Failure, check_name, one_of
-from tikhonet.cli.outputs import check_output, class_measures, facts, headline, number_measures, save_or_rescue, show
-from tikhonet.cli.progress import by_chunks, stoppable, training_bar
+from tikhonet.cli.inputs import Seed, Source, Threads, choice, numbers
+from tikhonet.cli.mistakes import Failure, OptionError, check_name, one_of
+from tikhonet.cli.outputs import Answer, errors, facts, headline, output_option, save_or_rescue
+from tikhonet.cli.progress import by_chunks, stoppable
+from tikhonet.data.bar import Bar
+from tikhonet.data.tables import is_number
 from tikhonet.descent.result import Status
+from tikhonet.estimators.callbacks import describe
 from tikhonet.estimators.classifier import BCDClassifier
-from tikhonet.estimators.fitting import StoppedShort
+from tikhonet.estimators.fitting import StoppedShort, most_iterations
 from tikhonet.estimators.regressor import BCDRegressor
 from tikhonet.hashing.hasher import BCDHasher
 
@@ -104,7 +107,7 @@ class Parameter:
         if "array-like" in self.allowed():
             form = f"{form},{form},..."
         if words and self.number is None:
-            check, text = one_of(*words), f"{text}: {', '.join(words)}"
+            check, text = one_of(words), f"{text}: {', '.join(words)}"
         else:
             check, form = None, "|".join([*words, form])
         return Annotated[
@@ -115,7 +118,7 @@ class Parameter:
     def value(self, given: Any, task: str) -> Any:
         """The value for the estimator of a task; raise unless that allows it."""
         if task not in self.tasks:
-            raise typer.BadParameter(f"is for {' and '.join(self.tasks)}, not for {task}", param_hint=self.option)
+            raise OptionError(self.option, f"is for {' and '.join(self.tasks)}, not for {task}")
         value = given
         if isinstance(given, str) and self.number and given not in self.words(task):
             several = numbers(self.option, given, self.number)
@@ -143,7 +146,7 @@ PARAMETERS = {
 }
 
 
-def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
+def with_parameters(command: Callable[..., Answer]) -> Callable[..., Answer]:
     """The command with an option for each parameter of the estimators in place of its `**parameters`."""
     signature = inspect.signature(command, eval_str=True)
     own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
@@ -157,12 +160,8 @@ def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
 
 @with_parameters
 def fit(
-    data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE")],
-    split: Split = None,
-    label: Label = None,
-    header: Header = None,
-    data_home: DataHome = None,
+    source: Source,
+    output: Annotated[Path, output_option("The model file to write.")],
     image_size: Annotated[
         int | None,
         typer.Option(
@@ -172,28 +171,17 @@ def fit(
             show_default="as they are, all alike",
         ),
     ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help=f"What is learned: {', '.join(ESTIMATORS)}.",
-            callback=one_of(*ESTIMATORS),
-            metavar="WORD",
-            show_default="by y: one of the first two",
-        ),
-    ] = None,
+    task: Annotated[str | None, choice(ESTIMATORS, "What is learned.", "by y: one of the first two")] = None,
     random_state: Seed = 0,
     n_jobs: Threads = None,
-    as_json: Json = False,
     **parameters: Any,
-) -> None:
+) -> Answer:
     """Train a network and save it.
 
     The rows are those of a file of your own, the images of a folder whose subfolders are the classes, or the training
     part of a data set. Ctrl-C ends training after the epoch that is running, and saves what was learned.
     """
-    check_output(output)
-    source = Source(data, split, label, header, data_home, image_size)
-    rows = source.read("train", task)
+    rows = source.read("train", task, size=image_size)
     y = source.labels(rows, 1 if task == "classification" else None)
     task = task or infer_task(y, source)
     if task == "regression":
@@ -202,7 +190,10 @@ def fit(
     chosen = {name: PARAMETERS[name].value(value, task) for name, value in given.items()}
     estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)
     seconds, advice = train(estimator, rows.X, y)
-    measures = measure(estimator, task, rows.X, y)
+    if task == "hash":
+        measures = dict(estimator.report_.to_dict())
+    else:
+        measures = errors(task, y, by_chunks(estimator.predict, rows.X, "predicting"))
     if rows.named:
         estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
     save_or_rescue(estimator.save, output)
@@ -233,61 +224,56 @@ def fit(
         seconds=f"{seconds:.1f}",
         model=output,
     )
-    show(document, as_json, human)
-    if status in EXIT_CODES:
-        raise typer.Exit(EXIT_CODES[status])
-
-
-def measure(estimator: Any, task: str, X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
-    """How well the training rows are learned."""
-    if task == "hash":
-        return dict(estimator.report_.to_dict())
-    predicted = by_chunks(estimator.predict, X, "predicting")
-    return class_measures(y, predicted) if task == "classification" else number_measures(y, predicted)
+    return Answer(document, human, exit_code=EXIT_CODES.get(status, 0))
 
 
 def infer_task(y: NDArray[Any], source: Source) -> str:
     """Text and whole numbers are classes, real numbers are targets; many different whole numbers may be either."""
     if y.dtype.kind == "f":
         return "regression"
+    unclear, kinds = "", len(np.unique(y))
+    others = [row for row, text in enumerate(y) if not is_number(text)] if y.dtype.kind == "U" and y.ndim == 1 else []
     if y.ndim > 1:
-        raise typer.BadParameter(
-            f"must be given: {source.data} has {y.shape[1]} labels a row; use --task hash or --task regression",
-            param_hint="--task",
+        unclear = f"{source.data} has {y.shape[1]} labels a row; use --task hash or --task regression"
+    elif 0 < len(others) < len(y) / 2:
+        unclear = (
+            f"the labels of {source.data} are numbers but for {len(others)} of {len(y)} rows, such as "
+            f"{str(y[others[0]])!r} in row {others[0] + 1}; correct these, or use --task classification"
         )
-    kinds = len(np.unique(y))
-    others = [row for row, text in enumerate(y) if not is_number(text)] if y.dtype.kind == "U" else []
-    if 0 < len(others) < len(y) / 2:
-        raise typer.BadParameter(
-            f"must be given: the labels of {source.data} are numbers but for {len(others)} of {len(y)} rows, such as "
-            f"{str(y[others[0]])!r} in row {others[0] + 1}; correct these, or use --task classification",
-            param_hint="--task",
+    elif y.dtype.kind in "iu" and kinds > max(20, len(y) // 10):
+        unclear = (
+            f"the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows; "
+            "use --task regression or --task classification"
         )
-    if y.dtype.kind in "iu" and kinds > max(20, len(y) // 10):
-        raise typer.BadParameter(
-            f"must be given: the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows; "
-            "use --task regression or --task classification",
-            param_hint="--task",
-        )
+    if unclear:
+        raise OptionError("--task", f"must be given: {unclear}")
     return "classification"
 
 
 def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]:
     """The seconds that it took, and what to do where it stopped short; a run in which no epoch ended is an error."""
-    clock = time.perf_counter()
-    with training_bar(estimator, len(X)) as shown, stoppable() as stop, warnings.catch_warnings(record=True) as caught:
+    estimator._validate_params()
+    clock, total = time.perf_counter(), most_iterations(estimator, len(X))
+    with Bar("training", total) as bar, stoppable() as stop, warnings.catch_warnings(record=True) as caught:
+
+        def watch(record: Any) -> None:
+            done, text = describe(record)
+            if done < total:
+                bar.move(done, text)
+            else:
+                bar.pulse(f"{text}  fitting the head")
+
         warnings.simplefilter("always", StoppedShort)
-        estimator.set_params(callbacks=[shown, stop]).fit(X, y)
+        estimator.set_params(callbacks=[watch, stop]).fit(X, y)
     estimator.set_params(callbacks=None)
-    if estimator.status_ is Status.INTERRUPTED and shown.done == 0:
+    status, advice = estimator.status_, REMEDIES.get(estimator.status_, "")
+    if status is Status.INTERRUPTED and estimator.n_iter_ == 0:
         raise Failure("interrupted before the first epoch was done; no output was written", exit_code=130)
-    if estimator.status_ is Status.NONFINITE and shown.done <= 1:
-        raise Failure(f"training gave numbers that are not finite; {REMEDIES[Status.NONFINITE]}")
-    seconds = time.perf_counter() - clock
-    advice = REMEDIES.get(estimator.status_, "")
+    if status is Status.NONFINITE and estimator.n_iter_ <= 1:
+        raise Failure(f"training gave numbers that are not finite; {advice}")
     for warning in caught:
         if isinstance(warning.message, StoppedShort):
             advice = advice or warning.message.remedy.replace("max_iter", PARAMETERS["max_iter"].option)
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return seconds, advice
+    return time.perf_counter() - clock, advice

@@ -11,10 +11,11 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from tikhonet.cli.inputs import Json, open_model, sha256
-from tikhonet.cli.outputs import facts, show
+from tikhonet.cli.inputs import open_model, sha256
+from tikhonet.cli.outputs import Answer, facts
 from tikhonet.data import DataError, find_home
 from tikhonet.descent.devices import devices
+from tikhonet.estimators.files import plain
 from tikhonet.network.extras import MissingExtraError
 from tikhonet.network.graph import BIAS, Network, Weights
 
@@ -25,19 +26,15 @@ PACKAGES = ("tikhonet", "torch", "numpy", "scipy", "scikit-learn", "rich", "type
 
 def info(
     model: Annotated[Path | None, typer.Argument(help="A model file to describe.", metavar="[MODEL]")] = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Describe this installation or a model.
 
     Versions, threads, devices and the data home; of a model file its network, parameters, zeros and size.
     """
-    if model is None:
-        show_installation(as_json)
-    else:
-        show_model(model, as_json)
+    return describe_installation() if model is None else describe_model(model)
 
 
-def show_installation(as_json: bool) -> None:
+def describe_installation() -> Answer:
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     try:
         home = str(find_home())
@@ -56,17 +53,17 @@ def show_installation(as_json: bool) -> None:
         devices=", ".join(devices()),
         data_home=home,
     )
-    show(document, as_json, human)
+    return Answer(document, human)
 
 
-def show_model(path: Path, as_json: bool) -> None:
+def describe_model(path: Path) -> Answer:
     saved = open_model(path)
     estimator: Any = saved.estimator
     learned = estimator.model_
-    nonzero = {f"{n},{'bias' if m == BIAS else m}": float((W != 0).double().mean()) for (n, m), W in learned.W.items()}
+    nonzero = {f"{n},{'bias' if m == BIAS else m}": share_nonzero(W) for (n, m), W in learned.W.items()}
     weights = sum(matrix.numel() for matrix in learned.W.values())
-    parameters = saved.header["parameters"]
-    changed = {name: value for name, value in parameters.items() if value != default(type(estimator), name)}
+    parameters, defaults = saved.header["parameters"], type(estimator)().get_params()
+    changed = {name: value for name, value in parameters.items() if value != plain(defaults[name])}
     document = {
         "model": path,
         "estimator": saved.kind,
@@ -91,41 +88,39 @@ def show_model(path: Path, as_json: bool) -> None:
         weights=f"{weights:,}, of which {zeros(estimator.sparsity_)}",
         changed=", ".join(f"{name} = {value}" for name, value in changed.items()) or "nothing: all are defaults",
     )
-    show(document, as_json, human, "\n" + draw_text(learned.network, learned.W, learned.outputs))
+    return Answer(document, human, "\n" + draw_text(learned.network, learned.W, learned.outputs))
 
 
 def zeros(sparsity: dict[str, Any]) -> str:
     """How many weights are zero, and what made them so."""
+    budget = f", by a budget of {sparsity['asked']} of each {sparsity['over']}"
     words = {
         "none": "",
         "set": ", by the constraint",
-        "budget": f", by a budget of {sparsity['asked']} of each {sparsity['over']}",
-        "budget and set": f", by a budget of {sparsity['asked']} of each {sparsity['over']} in the constraint",
+        "budget": budget,
+        "budget and set": f"{budget} in the constraint",
     }
     return f"{100 * sparsity['zeros']:.1f}% are exactly zero (biases not counted){words[sparsity['kind']]}"
-
-
-def default(kind: type, name: str) -> Any:
-    """The default of a parameter, as a model file would hold it."""
-    value = getattr(kind(), name)
-    return list(value) if isinstance(value, tuple) else value
 
 
 def draw_text(network: Network, W: Weights, outputs: int) -> str:
     """Layers with their widths, and between them what feeds each: learned matrices with their zeros, identities."""
     lines = [f"x   {network.widths[0]} inputs"]
     for n in network.hidden:
-        for m in (m for m in reversed(network.sources(n)) if m != BIAS):
-            lines.append(f"|     {'x' if m == 0 else f'u{m}'} -> {edge_text(network, W, n, m)}")
+        for m in reversed(network.sources(n)):
+            edge = network.edges[n, m]
+            if edge.constant:
+                continue
+            text = f"{edge.name} ({network.widths[n]})"
+            if edge.learned:
+                rows, columns = edge.shape
+                text = f"W[{n},{m}] {rows} x {columns}, {100 * share_nonzero(W[n, m]):.1f}% nonzero"
+            lines.append(f"|     {f'u{m}' if m else 'x'} -> {text}")
         bias = " + bias" if BIAS in network.sources(n) else ""
         lines.append(f"u{n}  {network.widths[n]} = {network.activation.formula(f'sum{bias}')}")
     lines += ["|     the head, a linear map", f"y   {outputs} outputs"]
     return "\n".join(lines)
 
 
-def edge_text(network: Network, W: Weights, n: int, m: int) -> str:
-    if not network.edges[n, m].learned:
-        return f"{network.edges[n, m].name} ({network.widths[n]})"
-    rows, columns = network.shape((n, m))
-    nonzero = 100 * float((W[n, m] != 0).double().mean())
-    return f"W[{n},{m}] {rows} x {columns}, {nonzero:.1f}% nonzero"
+def share_nonzero(matrix: torch.Tensor) -> float:
+    return float((matrix != 0).double().mean())

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from tikhonet import load as load_estimator
-from tikhonet.cli.mistakes import Failure, nearest, one_of
-from tikhonet.cli.progress import bar
-from tikhonet.data import (
-    COLLECTIONS,
-    NAMES,
-    DataError,
-    Dataset,
-    Table,
-    find_home,
-    load,
-    planted,
-    read_folder,
-    read_table,
-)
+from tikhonet.cli.mistakes import Failure, OptionError, nearest, one_of
+from tikhonet.data import NAMES, DataError, Dataset, Table, find_home, load, planted, read_folder, read_table
+from tikhonet.data.bar import Bar
 from tikhonet.data.dataset import SPLITS
 from tikhonet.data.folder import Shape, shape_of
-from tikhonet.data.tables import TableFile, default_names, whole_if_possible
+from tikhonet.data.tables import TableFile, default_names, is_number, whole_if_possible
 from tikhonet.model import storage
 
 FILES = ", ".join(format_.kind.partition(" ")[0] for format_ in TableFile.formats)
@@ -47,35 +37,20 @@ def check_home(folder: Path | None) -> Path | None:
 
 
 Model = Annotated[Path, typer.Argument(help="A file that `tikhonet fit` wrote.", metavar="MODEL", show_default=False)]
-Data = Annotated[str, typer.Option("--data", help=ROWS, metavar="NAME|FILE")]
-OptionalData = Annotated[str | None, typer.Option("--data", help=ROWS, metavar="NAME|FILE")]
-Split = Annotated[
-    str | None,
-    typer.Option(
-        help="The part of a data set: train or test.",
-        callback=one_of(*SPLITS),
-        metavar="train|test",
-        show_default=False,
-    ),
-]
-Label = Annotated[
-    str | None,
-    typer.Option(help="The label's column in a file, by name or index; in .npz its array.", metavar="COLUMN"),
-]
-Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", help="Whether a .csv begins with names.", show_default="by what is in it"),
-]
 DataHome = Annotated[
     Path | None,
     typer.Option(help="The folder of data sets, else TIKHONET_DATA or the cache.", callback=check_home, metavar="DIR"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 Seed = Annotated[int, typer.Option("--seed", help="Fixes everything random.", min=0, max=2**32 - 1, metavar="N")]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", help="Threads of torch.", min=1, metavar="N", show_default="its own number"),
 ]
+
+
+def choice(known: Iterable[str], text: str, default: str | bool = False) -> Any:
+    """The option of one of these words; `default` is what the help says of it."""
+    return typer.Option(help=text, callback=one_of(known), metavar="|".join(known), show_default=default)
 
 
 def numbers(option: str, text: str, kind: type[int] | type[float]) -> list[int] | list[float]:
@@ -84,19 +59,24 @@ def numbers(option: str, text: str, kind: type[int] | type[float]) -> list[int] 
         return [kind(part) for part in text.split(",")]
     except ValueError:
         what = "whole numbers" if kind is int else "numbers"
-        raise typer.BadParameter(f"must be {what} with commas between, got {text!r}", param_hint=option) from None
+        raise OptionError(option, f"must be {what} with commas between, got {text!r}") from None
 
 
 @dataclass(frozen=True)
 class Source:
-    """The rows that were asked for on the command line."""
+    """The rows that were asked for on the command line; its fields are options of the commands that take rows."""
 
-    data: str
-    split: str | None = None
-    label: str | None = None
-    header: bool | None = None
-    data_home: Path | None = None
-    image_size: int | None = None
+    data: Annotated[str, typer.Option("--data", help=ROWS, metavar="NAME|FILE")]
+    split: Annotated[str | None, choice(SPLITS, "The part of a data set.")] = None
+    label: Annotated[
+        str | None,
+        typer.Option(help="The label's column in a file, by name or index; in .npz its array.", metavar="COLUMN"),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether a .csv begins with names.", show_default="by what is in it"),
+    ] = None
+    data_home: DataHome = None
 
     @property
     def name(self) -> str | None:
@@ -107,33 +87,43 @@ class Source:
     def title(self, split: str) -> str:
         return f"{self.name}, {self.split or split}" if self.name else self.data
 
-    def read(self, split: str, task: str | None = None, shape: Shape | None = None, text_labels: bool = False) -> Table:
-        """The rows; of a data set those of its `split`, if no other was asked for; images in that shape.
+    def read(
+        self,
+        split: str,
+        task: str | None = None,
+        shape: Shape | None = None,
+        text_labels: bool = False,
+        size: int | None = None,
+    ) -> Table:
+        """The rows; of a data set those of its `split`, if no other was asked for; images in that shape or size.
 
         With `text_labels` the labels of a .csv stay as they are written.
         """
         path = Path(self.data).expanduser()
         folder = not self.name and path.is_dir()
-        if self.image_size is not None and not folder:
-            raise typer.BadParameter(f"is for folders of images, got {self.data}", param_hint="--image-size")
+        if size is not None and not folder:
+            raise OptionError("--image-size", f"is for folders of images, got {self.data}")
         if self.name:
             if self.label is not None:
-                raise typer.BadParameter("is for files; a data set has its own labels", param_hint="--label")
+                raise OptionError("--label", "is for files; a data set has its own labels")
             data = load_set(self.name, self.split or split, self.data_home, task)
             return Table(data.X, data.y, tuple(default_names(data.X.shape[1])))
         if self.split is not None:
-            raise typer.BadParameter(f"is for data sets ({', '.join(NAMES)}), not for files", param_hint="--split")
+            raise OptionError("--split", f"is for data sets ({', '.join(NAMES)}), not for files")
         if not path.exists() and not path.suffix and os.sep not in self.data:
-            raise typer.BadParameter(
+            raise OptionError(
+                "--data",
                 f"{self.data!r} is neither a data set ({', '.join(NAMES)}) nor a file{nearest(self.data, NAMES)}",
-                param_hint="--data",
             )
-        with bar(f"reading {path.name}"):
+        with Bar(f"reading {path.name}"):
             if not folder:
-                return read_table(path, column(self.label), self.header, text_labels)
-            table = read_folder(path, self.image_size, shape=shape)
+                column: str | int | None = self.label
+                if self.label is not None and re.fullmatch(r"[+-]?\d+", self.label):
+                    column = int(self.label)
+                return read_table(path, column, self.header, text_labels)
+            table = read_folder(path, size, shape=shape)
         if self.label is not None:
-            raise typer.BadParameter("is for files; images have the names of their folders", param_hint="--label")
+            raise OptionError("--label", "is for files; images have the names of their folders")
         return table
 
     def labels(self, table: Table, each: int | None) -> NDArray[Any]:
@@ -141,8 +131,8 @@ class Source:
         if table.y is None and table.row_names:
             raise Failure(f"{self.data} must hold its images in subfolders, whose names are their labels")
         if table.y is None:
-            raise typer.BadParameter(
-                f"must name the column of {self.data} that holds the labels (-1 is the last one)", param_hint="--label"
+            raise OptionError(
+                "--label", f"must name the column of {self.data} that holds the labels (-1 is the last one)"
             )
         found = 1 if table.y.ndim == 1 else table.y.shape[1]
         if each not in (None, found):
@@ -163,29 +153,9 @@ class Source:
 
 
 def load_set(name: str, split: str, data_home: Path | None, task: str | None = None) -> Dataset:
-    """A data set by name, with a bar; a download has its own."""
-    if name == "planted" and task == "regression":
-        return planted(split, task)
-    files = COLLECTIONS.get(name)
-    if files and len(files.present(find_home(data_home))) < len(files.sha256):
-        return load(name, split, data_home)
-    with bar(f"reading {name}, {split}"):
-        return load(name, split, data_home)
-
-
-def column(label: str | None) -> str | int | None:
-    """A column's index if it is a whole number, else its name."""
-    try:
-        return int(label) if label is not None else None
-    except ValueError:
-        return label
-
-
-def is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
+    """A data set by name, with a bar."""
+    with Bar(f"reading {name}, {split}"):
+        return planted(split, task) if name == "planted" and task == "regression" else load(name, split, data_home)
 
 
 @dataclass(frozen=True)
@@ -206,37 +176,33 @@ class SavedModel:
         return TASKS[self.kind]
 
     @property
-    def image_shape(self) -> Shape | None:
-        """The shape of the images that it takes, if it can take any."""
-        return shape_of(self.names, self.estimator.n_features_in_)
-
-    @property
     def text_classes(self) -> bool:
         return self.task == "classification" and all(isinstance(label, str) for label in self.estimator.classes_)
 
     def labels(self, table: Table, source: Source) -> Any:
-        """The labels of a table read with `text_labels=self.text_classes`, as text where the classes are text.
-
-        A row has one class, or as many numbers as the model learned.
-        """
+        """The labels of `rows`, one class a row, or as many numbers as the model learned."""
         y = source.labels(table, 1 if self.task == "classification" else self.estimator.model_.outputs)
         return y.astype(str) if self.text_classes else source.numbers(y)
 
-    def columns(self, table: Table, source: Source) -> NDArray[Any]:
-        """The columns that it takes: by their names where both sides have some, else all of them in order."""
-        given, width = table.X.shape[1], self.estimator.n_features_in_
+    def rows(self, source: Source, split: str) -> Table:
+        """The rows with the columns that it takes: by their names where both sides have some, else all in order.
+
+        Labels are text where the classes are; images have the shape that the number or names of the columns tell.
+        """
+        width = self.estimator.n_features_in_
+        table = source.read(split, self.task, shape_of(self.names, width), self.text_classes)
+        given = table.X.shape[1]
         if self.names and table.named:
-            missing = [name for name in self.names if name not in table.feature_names]
-            if missing:
+            if missing := [name for name in self.names if name not in table.feature_names]:
                 raise Failure(
                     f"{source.data} has no column {missing[0]!r}, which the model was trained on"
                     f"{nearest(missing[0], table.feature_names)}; add it, or rename one"
                 )
-            return table.X[:, [table.feature_names.index(name) for name in self.names]]
+            return replace(table, X=table.X[:, [table.feature_names.index(name) for name in self.names]])
         if given != width:
             hint = "name the label's column with --label" if given == width + 1 else "use data of that width"
             raise Failure(f"{source.data} has {given} columns of numbers, and the model takes {width}; {hint}")
-        return table.X
+        return table
 
     def need_task(self, command: str) -> str:
         if self.task is None:
@@ -249,14 +215,10 @@ class SavedModel:
 def open_model(path: Path) -> SavedModel:
     if not path.exists():
         raise Failure(f"{path} does not exist; name a file that `tikhonet fit` wrote")
-    header, _ = storage.load(path)
-    kind = str(header.get("estimator"))
-    if kind not in TASKS:
-        raise Failure(f"{path} holds a {kind[:80]!r}, not one of {', '.join(TASKS)}; use a file of `tikhonet fit`")
     estimator = load_estimator(path)
     # The columns are put in order here; scikit-learn would warn of every array without names.
     names = [str(name) for name in vars(estimator).pop("feature_names_in_", ())]
-    return SavedModel(path, header, estimator, names)
+    return SavedModel(path, storage.load(path)[0], estimator, names)
 
 
 def sha256(path: Path) -> str:

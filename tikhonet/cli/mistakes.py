@@ -29,6 +29,13 @@ class Failure(typer.TyperException):
         self.exit_code = exit_code
 
 
+class OptionError(typer.BadParameter):
+    """An option that may not have its value; without its name it is the option that is being checked."""
+
+    def __init__(self, option: str | None, message: str) -> None:
+        super().__init__(message, param_hint=option)
+
+
 def explain(error: Exception, options: Mapping[str, str] = MappingProxyType({})) -> typer.TyperException:
     """Any error as a message for the user; `options` are those of the command by the names of their parameters."""
     match error:
@@ -66,7 +73,12 @@ def tell(error: typer.TyperException) -> None:
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())
+    return visible(" ".join(text.split()))
+
+
+def visible(text: str) -> str:
+    """The text with its control characters written out, which a terminal would obey: labels may hold any."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 @contextmanager
@@ -88,12 +100,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def check_name(name: str, known: Iterable[str], option: str | None = None) -> None:
     known = list(known)
     if name not in known:
-        raise typer.BadParameter(
-            f"must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}", param_hint=option
-        )
+        raise OptionError(option, f"must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
 
 
-def one_of(*known: str) -> Callable[[str | None], str | None]:
+def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
     """The check of an option with these values."""
 
     def check(value: str | None) -> str | None:

@@ -7,9 +7,10 @@ import io
 import json
 import math
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from tikhonet.cli.mistakes import Failure, nearest
+from tikhonet.cli.mistakes import Failure, OptionError, nearest, visible
 from tikhonet.model.storage import write_atomically
 from tikhonet.network.extras import MissingExtraError, require
 
@@ -27,19 +28,27 @@ MANY = (".csv", ".npz", ".parquet")
 """Endings of files that hold several arrays."""
 WIDTH = 160
 """Columns where there is no terminal to fit into."""
+FORMULA = re.compile(r"[=@\t\r]|[+-](?!\d*\.?\d*(e[+-]?\d+)?$)", flags=re.IGNORECASE)
+"""The beginning of text that spreadsheets run; signs alone and numbers are none."""
 
 
-def show(document: Mapping[str, Any], as_json: bool, *human: Any) -> None:
-    """Print one JSON document for machines, or text and tables for people."""
-    if as_json:
-        print(json.dumps(plain(document), allow_nan=False))
-        return
-    console = require("rich.console").Console(width=None if sys.stdout.isatty() else WIDTH, emoji=False)
-    for part in human:
-        if isinstance(part, str):  # as it is, whatever names of files it holds
-            print(part)
-        else:
-            console.print(part, markup=False, highlight=False)
+class Answer:
+    """The result of a command: one document for machines, text and tables for people, and the exit code."""
+
+    def __init__(self, document: Mapping[str, Any], *human: Any, exit_code: int = 0) -> None:
+        self.document, self.human, self.exit_code = document, human, exit_code
+
+    def show(self, as_json: bool) -> None:
+        if as_json:
+            text = json.dumps(self.document, default=lambda it: it.tolist() if hasattr(it, "tolist") else str(it))
+            print(json.dumps(json.loads(text, parse_constant=lambda _: None)))  # no NaN, which JSON does not know
+            return
+        console = require("rich.console").Console(width=None if sys.stdout.isatty() else WIDTH, emoji=False)
+        for part in self.human:
+            if isinstance(part, str):  # as it is, whatever names of files it holds, but for what a terminal would obey
+                print(visible(part) if sys.stdout.isatty() else part)
+            else:
+                console.print(part, markup=False, highlight=False)
 
 
 def facts(**values: Any) -> str:
@@ -48,48 +57,32 @@ def facts(**values: Any) -> str:
     return "\n".join(f"{name.replace('_', ' '):<{width}}  {value}" for name, value in values.items())
 
 
-def table(columns: tuple[str, ...], rows: list[tuple[object, ...]], title: str | None = None) -> Any:
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> Any:
     """A table of rich; columns whose cells are all numbers stand to the right."""
     made = require("rich.table").Table(title=title, title_justify="left")
     for place, heading in enumerate(columns):
         numeric = all(str(row[place]).replace(".", "").isdigit() or row[place] == "." for row in rows)
-        made.add_column(heading, justify="right" if numeric else "left")
+        made.add_column(visible(heading), justify="right" if numeric else "left")
     for row in rows:
-        made.add_row(*("" if cell is None else str(cell) for cell in row))
+        made.add_row(*("" if cell is None else visible(str(cell)) for cell in row))
     return made
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON knows it; what is not finite is null."""
-    match value:
-        case Mapping():
-            return {str(key): plain(part) for key, part in value.items()}
-        case np.ndarray() | np.generic():
-            return plain(value.tolist())
-        case list() | tuple():
-            return [plain(part) for part in value]
-        case float():
-            return value if math.isfinite(value) else None
-        case bool() | int() | str() | None:
-            return value
-    return str(value)
+def errors(task: str, y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
+    """Wrong classes, or for numbers the size of the errors and R2.
 
-
-def class_measures(y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
-    wrong = int(np.sum(predicted != y))
-    return {"rows": len(y), "wrong": wrong, "error_percent": 100 * wrong / len(y)}
-
-
-def number_measures(y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
-    """R2 is 1 where predictions are exact and 0 where they are no better than the mean of y."""
+    R2 is 1 where predictions are exact and 0 where they are no better than the mean of y.
+    """
+    if task == "classification":
+        wrong = int(np.sum(predicted != y))
+        return {"rows": len(y), "wrong": wrong, "error_percent": 100 * wrong / len(y)}
     residual = np.asarray(y, float) - predicted
-    spread = float(np.sum(np.square(y - np.mean(y, axis=0))))
-    squares = float(np.sum(np.square(residual)))
+    squares, spread = np.square(residual), np.square(y - np.mean(y, axis=0)).sum()
     return {
         "rows": len(y),
-        "rmse": float(np.sqrt(np.mean(np.square(residual)))),
-        "mae": float(np.mean(np.abs(residual))),
-        "r2": 1 - squares / spread if spread else float("nan"),
+        "rmse": float(np.sqrt(squares.mean())),
+        "mae": float(np.abs(residual).mean()),
+        "r2": float(1 - squares.sum() / spread) if spread else math.nan,
     }
 
 
@@ -105,33 +98,39 @@ def headline(measures: Measures) -> str:
     return f"R2 {measures['r2']:.4f}, rms error {measures['rmse']:.4g}, mean absolute error {measures['mae']:.4g}"
 
 
-def check_output(path: Path, option: str = "--output") -> None:
+def output_option(text: str) -> Any:
+    """The option of the file to write."""
+    return typer.Option("--output", "-o", help=text, callback=check_output, metavar="FILE")
+
+
+def check_output(path: Path | None) -> Path | None:
     """Raise unless a file can be made there, so that no work is lost for it."""
-    folder = path.parent
+    if path is None:
+        return None
     if path.is_dir():
-        raise typer.BadParameter(f"must be a file, got the folder {path}; add a file name", param_hint=option)
+        raise OptionError("--output", f"must be a file, got the folder {path}; add a file name")
     if path.exists() and not path.is_file():
-        raise typer.BadParameter(f"must be an ordinary file, got the device {path}", param_hint=option)
-    if not folder.is_dir():
-        raise typer.BadParameter(f"the folder {folder} does not exist; make it first", param_hint=option)
-    if not os.access(folder, os.W_OK):
-        raise typer.BadParameter(f"the folder {folder} cannot be written to; choose another", param_hint=option)
+        raise OptionError("--output", f"must be an ordinary file, got the device {path}")
+    if not path.parent.is_dir():
+        raise OptionError("--output", f"the folder {path.parent} does not exist; make it first")
+    if not os.access(path.parent, os.W_OK):
+        raise OptionError("--output", f"the folder {path.parent} cannot be written to; choose another")
+    return path
 
 
 def check_ending(path: Path, allowed: tuple[str, ...]) -> None:
-    """Raise unless a file with one of these endings can be made there."""
-    check_output(path)
+    """Raise unless the file has one of these endings."""
     kind = path.suffix.lower()
     if kind == ".npy" and kind not in allowed:
-        raise typer.BadParameter("a .npy holds one array only; use .npz or .csv for more", param_hint="--output")
+        raise OptionError("--output", "a .npy holds one array only; use .npz or .csv for more")
     if kind not in allowed:
         listed = (" or " if len(allowed) == 2 else ", ").join(allowed)
-        raise typer.BadParameter(f"must end in {listed}, got {path}{nearest(kind, allowed)}", param_hint="--output")
+        raise OptionError("--output", f"must end in {listed}, got {path}{nearest(kind, allowed)}")
     if kind == ".parquet":
         try:
             require("pyarrow")
         except MissingExtraError as error:
-            raise typer.BadParameter(f"{error}, or use .npz or .csv", param_hint="--output") from None
+            raise OptionError("--output", f"{error}, or use .npz or .csv") from None
 
 
 def save_or_rescue(save: Callable[[Path], None], path: Path) -> None:
@@ -188,5 +187,10 @@ def csv_text(arrays: Arrays, classes: list[str] | None = None) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(found)
-    writer.writerows(zip(*(values.tolist() for values in found.values()), strict=True))
+    writer.writerows(map(harmless, zip(*(values.tolist() for values in found.values()), strict=True)))
     return text.getvalue()
+
+
+def harmless(cells: Iterable[object]) -> list[object]:
+    """Cells of a CSV file; text that a spreadsheet would take for a formula begins with an apostrophe."""
+    return [f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell for cell in cells]

@@ -8,8 +8,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from tikhonet.cli.inputs import Data, DataHome, Header, Json, Label, Model, Source, Split, open_model
-from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, save_arrays, show
+from tikhonet.cli.inputs import Model, Source, open_model
+from tikhonet.cli.mistakes import OptionError
+from tikhonet.cli.outputs import MANY, Answer, Arrays, check_ending, csv_text, facts, output_option, save_arrays
 from tikhonet.cli.progress import by_chunks
 
 EXAMPLE = "tikhonet predict my.model --data digits --output predictions.csv"
@@ -17,34 +18,25 @@ EXAMPLE = "tikhonet predict my.model --data digits --output predictions.csv"
 
 def predict(
     model: Model,
-    data: Data,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help=".csv, .npy, .npz or .parquet; else CSV is printed.", metavar="FILE"),
-    ] = None,
-    split: Split = None,
-    label: Label = None,
-    header: Header = None,
-    data_home: DataHome = None,
+    source: Source,
+    output: Annotated[Path | None, output_option(".csv, .npy, .npz or .parquet; else CSV is printed.")] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
     features: Annotated[bool, typer.Option("--features", help="The learned features instead.")] = False,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Predict the labels of rows.
 
     The rows are those of a file, where a column named by --label is left out, the images of a folder, or the test part
-    of a data set.
+    of a data set. In CSV a label that a spreadsheet would run as a formula begins with an apostrophe.
     """
     if output is not None:
         check_ending(output, MANY if proba else (*MANY, ".npy"))
     saved = open_model(model)
     if proba and (features or saved.task != "classification"):
-        raise typer.BadParameter("is for predictions of a classifier", param_hint="--proba")
+        raise OptionError("--proba", "is for predictions of a classifier")
     if not features:
         saved.need_task("predict")
-    source = Source(data, split, label, header, data_home)
-    table = source.read("test", saved.task, saved.image_shape)
-    X = saved.columns(table, source)
+    table = saved.rows(source, "test")
+    X = table.X
     arrays: Arrays = {}
     if features:
         arrays["feature"] = by_chunks(saved.estimator.transform, X, "computing features")
@@ -57,11 +49,10 @@ def predict(
     classes = list(map(str, saved.estimator.classes_)) if proba else []
     document = {"model": model, "data": source.title("test"), "rows": len(X), "output": output}
     if output is None:
-        show(document | {"classes": classes} | arrays, as_json, csv_text(arrays, classes).rstrip("\n"))
-        return
+        return Answer(document | {"classes": classes} | arrays, csv_text(arrays, classes).rstrip("\n"))
     save_arrays(output, arrays, classes)
     human = facts(data=f"{document['data']}: {len(X):,} rows", **summary(arrays), predictions=output)
-    show(document, as_json, human)
+    return Answer(document, human)
 
 
 def summary(arrays: Arrays) -> dict[str, str]:

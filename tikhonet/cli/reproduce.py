@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tikhonet.cli.inputs import DataHome, Json, load_set, numbers
-from tikhonet.cli.mistakes import Failure, check_name
-from tikhonet.cli.outputs import facts, show, table
-from tikhonet.cli.progress import bar
+from tikhonet.cli.inputs import DataHome, load_set, numbers
+from tikhonet.cli.mistakes import Failure, OptionError, check_name
+from tikhonet.cli.outputs import Answer, facts, table
+from tikhonet.data.bar import Bar
 from tikhonet.network.extras import require
 from tikhonet.paper import experiment_files
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from tikhonet.paper.experiment import Experiment
 
 EXAMPLE = "tikhonet reproduce mnist --quick --output mnist-quick"
+TRIALS = "0,1,2"
 
 
 def first_line(path: Path) -> str:
@@ -55,15 +58,14 @@ def reproduce(
     solvers: Annotated[
         str | None, typer.Option(help="Only these.", metavar="NAME,NAME,...", show_default="all")
     ] = None,
-    trials: Annotated[str, typer.Option(help="The seeds.", metavar="N,N,...")] = "0,1,2",
+    trials: Annotated[str, typer.Option(help="The seeds.", metavar="N,N,...")] = TRIALS,
     epochs: Annotated[
         int | None, typer.Option(help="Passes of every solver; the paper's are 100.", min=1, metavar="N")
     ] = None,
     page_only: Annotated[
         bool, typer.Option("--page-only", help="Run nothing: make the page from the records in the folder.")
     ] = False,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Redo an experiment of the paper.
 
     Writes a page with its figures and tables. Every finished trial is kept; the same command goes on where it
@@ -71,6 +73,7 @@ def reproduce(
     """
     from tikhonet.paper.experiment import experiment_names, find_experiment
     from tikhonet.paper.page import write_report
+    from tikhonet.paper.runner import count_finished
 
     for package in ("jinja2", "matplotlib"):  # the page needs them, and a run may take hours
         require(package)
@@ -84,16 +87,26 @@ def reproduce(
     names = None if solvers is None else [part.strip() for part in solvers.split(",")]
     check_distinct(names or (), "--solvers")
     options = {"solvers": names, "trials": parse_seeds(trials), "epochs": epochs}
-    with bar(f"reproducing {experiment}", 1.0, forecast=True) as shown:
-        if page_only:
-            records, line = kept_records(experiment, folder), None
-        else:
-            records = new_records(chosen, size, folder, name, data_home, options, shown)
-            line = command(experiment, size.name, folder, data, solvers, trials, epochs)
-        shown.pulse("writing the page")
-        report = write_report(folder, command=line)
+    given = {"--data": data, "--solvers": solvers, "--trials": None if trials == TRIALS else trials, "--epochs": epochs}
+    words = [str(word) for pair in given.items() if pair[1] is not None for word in pair]
+    line = shlex.join(["tikhonet", "reproduce", experiment, f"--{size.name}", "--output", folder.name, *words])
+    try:
+        with Bar(f"reproducing {experiment}", 1.0, "TimeElapsedColumn") as shown:
+            if page_only:
+                records = kept_records(experiment, folder)
+            else:
+                images = chosen.read(name, lambda name, split: load_set(name, split, data_home))
+                records = new_records(chosen, images, size, folder, options, shown)
+            shown.pulse("writing the page")
+            report = write_report(folder, command=None if page_only else line)
+    except KeyboardInterrupt:
+        raise Failure(
+            f"interrupted; {count_finished(folder)} finished trials are kept in {folder}, "
+            "and the same command goes on from there",
+            exit_code=130,
+        ) from None
     results = summary(records, chosen.score.key)
-    rows: list[tuple[object, ...]] = [
+    rows = [
         (row["title"], chosen.score.form(row[chosen.score.key]), f"{row['seconds']:.2f}") for row in results.values()
     ]
     document = {
@@ -107,49 +120,33 @@ def reproduce(
         "results": results,
     }
     human = facts(page=report.page.resolve(), figures=report.page.parent / "figures", trials=len(records))
-    show(document, as_json, table(("solver", chosen.score.heading, "training seconds"), rows), human)
+    return Answer(document, table(("solver", chosen.score.heading, "training seconds"), rows), human)
 
 
 def new_records(
-    experiment: Experiment,
-    size: Any,
-    folder: Path,
-    name: str,
-    data_home: Path | None,
-    options: dict[str, Any],
-    shown: Any,
+    experiment: Experiment, images: Any, size: Any, folder: Path, options: dict[str, Any], shown: Bar
 ) -> list[Any]:
-    """Read the data and run what is not done yet; `shown` is the bar that tells how far it is."""
-    from tikhonet.paper.runner import Progress, count_finished, run
+    """Run what is not done yet; `shown` is the bar that tells how far it is."""
+    from tikhonet.paper.runner import Progress, run
 
-    images = experiment.read(name, lambda name, split: load_set(name, split, data_home))
     known = [part for method in experiment.methods(size, images) for part in (method.group, method.name)]
     for solver in options["solvers"] or ():
         check_name(solver, known, "--solvers")
 
     def watch(report: Progress) -> None:
-        text = f"{report.title}, trial {report.trial} ({report.finished} of {report.trials} done)"
-        shown.update(report.share, text, report.seconds_left)
+        left = "" if report.seconds_left is None else f", {timedelta(seconds=round(report.seconds_left))} left"
+        done = f"{report.finished} of {report.trials} done"
+        shown.move(report.share, f"{report.title}, trial {report.trial} ({done}{left})")
 
-    try:
-        return run(experiment, images, size, folder, progress=watch, **options)
-    except KeyboardInterrupt:
-        raise Failure(
-            f"interrupted; {count_finished(folder)} finished trials are kept in {folder}, "
-            "and the same command goes on from there",
-            exit_code=130,
-        ) from None
+    return run(experiment, images, size, folder, progress=watch, **options)
 
 
 def kept_records(experiment: str, folder: Path) -> list[Any]:
     """The records in a folder, which must be of this experiment."""
     from tikhonet.paper.experiment import load_records
-    from tikhonet.paper.old_records import convert_folder
 
-    convert_folder(folder)
     records = load_records(folder)
-    if records[0].experiment != experiment:
-        held = records[0].experiment
+    if (held := records[0].experiment) != experiment:
         raise Failure(
             f"{folder} holds trials of {held}, and {experiment} is asked for; use `tikhonet reproduce {held}`"
         )
@@ -158,39 +155,24 @@ def kept_records(experiment: str, folder: Path) -> list[Any]:
 
 def parse_seeds(text: str) -> list[int]:
     seeds = [int(seed) for seed in numbers("--trials", text, int)]
-    wrong = [seed for seed in seeds if not 0 <= seed < 2**32]
-    if wrong:
-        raise typer.BadParameter(f"must be seeds from 0 to {2**32 - 1}, got {wrong[0]}", param_hint="--trials")
+    if wrong := [seed for seed in seeds if not 0 <= seed < 2**32]:
+        raise OptionError("--trials", f"must be seeds from 0 to {2**32 - 1}, got {wrong[0]}")
     check_distinct(seeds, "--trials")
     return seeds
 
 
 def check_distinct(given: Sequence[object], option: str) -> None:
     """A name or seed that is given twice would be done once and counted twice."""
-    for place, value in enumerate(given):
-        if value in given[:place]:
-            raise typer.BadParameter(f"must be different ones, got {value} twice; leave one out", param_hint=option)
+    for value, count in Counter(given).items():
+        if count > 1:
+            raise OptionError(option, f"must be different ones, got {value} twice; leave one out")
 
 
 def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise typer.BadParameter(f"must be a folder, got the file {folder}; choose another name", param_hint="--output")
+        raise OptionError("--output", f"must be a folder, got the file {folder}; choose another name")
     if not folder.parent.is_dir():
-        raise typer.BadParameter(f"the folder {folder.parent} does not exist; make it first", param_hint="--output")
-
-
-def command(experiment: str, size: str, folder: Path, data: str | None, *rest: Any) -> str:
-    """The line that the page says redoes it."""
-    parts = ["tikhonet", "reproduce", experiment, f"--{size}", "--output", folder.name]
-    solvers, trials, epochs = rest
-    given = {
-        "--data": data,
-        "--solvers": solvers,
-        "--trials": trials if trials != "0,1,2" else None,
-        "--epochs": epochs,
-    }
-    parts += [part for option, value in given.items() if value is not None for part in (option, str(value))]
-    return shlex.join(parts)
+        raise OptionError("--output", f"the folder {folder.parent} does not exist; make it first")
 
 
 def summary(records: Sequence[Any], key: str) -> dict[str, dict[str, Any]]:
@@ -198,8 +180,7 @@ def summary(records: Sequence[Any], key: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(record.method for record in records):
         own = [record for record in records if record.method == name]
-        scores = [record.score for record in own if record.score is not None]
-        mean = fmean(scores) if len(scores) == len(own) else None
-        seconds = fmean(record.seconds for record in own)
+        scores, seconds = [record.score for record in own], fmean(record.seconds for record in own)
+        mean = None if None in scores else fmean(scores)
         found[name] = {"title": own[0].label, key: mean, "seconds": seconds, "trials": len(own)}
     return found

@@ -10,13 +10,14 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from tikhonet.cli.inputs import Json
-from tikhonet.cli.mistakes import Failure, one_of
-from tikhonet.cli.outputs import MANY, Arrays, check_ending, csv_text, facts, save_arrays, show
-from tikhonet.cli.progress import bar
+from tikhonet.cli.inputs import choice
+from tikhonet.cli.mistakes import Failure, OptionError
+from tikhonet.cli.outputs import MANY, Answer, Arrays, check_ending, csv_text, facts, output_option, save_arrays
+from tikhonet.data.bar import Bar
+from tikhonet.data.dataset import reason
 from tikhonet.data.tables import MALFORMED
 from tikhonet.hashing import HammingIndex, pack
-from tikhonet.hashing.codes import Codes, check_codes, n_bytes
+from tikhonet.hashing.codes import Codes, check_codes
 from tikhonet.hashing.index import KINDS
 from tikhonet.model.reading import load_arrays
 from tikhonet.model.storage import ModelFormatError
@@ -45,34 +46,24 @@ def search(
         int | None, typer.Option(help="All that differ in at most so many bits.", min=0, metavar="N")
     ] = None,
     index: Annotated[
-        str | None,
-        typer.Option(
-            help="flat and numpy are exact, hash and ivf need not be.",
-            callback=one_of(*KINDS),
-            metavar="|".join(KINDS),
-            show_default="flat, or the saved one's",
-        ),
+        str | None, choice(KINDS, "flat and numpy are exact, hash and ivf need not be.", "flat, or the saved one's")
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help=".csv, .npz or .parquet; else CSV is printed.", metavar="FILE"),
-    ] = None,
-    as_json: Json = False,
-) -> None:
+    output: Annotated[Path | None, output_option(".csv, .npz or .parquet; else CSV is printed.")] = None,
+) -> Answer:
     """Find the nearest codes by Hamming distance.
 
     A line of the result is a query (its row), the id of a neighbour (its row in the database, or its own id) and their
     distance; nearer ones come first, then smaller ids. Where codes have names, as those of images have, these follow.
     """
     if k is not None and radius is not None:
-        raise typer.BadParameter("is for the nearest ones, --radius for all near ones; give one", param_hint="--k")
+        raise OptionError("--k", "is for the nearest ones, --radius for all near ones; give one")
     if output is not None:
         check_ending(output, MANY)
-    with bar(f"reading {database.name}"):
+    with Bar(f"reading {database.name}"):
         held, names = open_index(database, index or "")
         asked = read_codes(queries)
-    check_lengths(database, held, asked)
-    with bar("searching"):
+    check_codes(asked.codes, held.n_bits, str(queries))
+    with Bar("searching"):
         arrays = find(held, asked, k, radius)
     if names:
         known = [names.get(number, "") for number in arrays["ids"].ravel().tolist()]
@@ -91,8 +82,7 @@ def search(
         "output": output,
     } | ({"query_names": asked.names} if asked.names is not None else {})
     if output is None:
-        show(document | as_lists(table, len(asked.codes)), as_json, csv_text(table).rstrip("\n"))
-        return
+        return Answer(document | as_lists(table, len(asked.codes)), csv_text(table).rstrip("\n"))
     save_arrays(output, arrays if output.suffix.lower() == ".npz" else table)
     human = facts(
         database=f"{database}: {len(held):,} codes of {held.n_bits} bits",
@@ -100,26 +90,17 @@ def search(
         found=f"{len(table['id']):,} neighbours",
         neighbours=output,
     )
-    show(document, as_json, human)
+    return Answer(document, human)
 
 
 @dataclass(frozen=True)
 class CodeFile:
     """The content of a file: packed codes, their length, and ids and names where it has some."""
 
-    path: Path
     codes: Codes
     n_bits: int
     ids: NDArray[Any] | None = None
     names: NDArray[Any] | None = None
-
-    def index(self, kind: str) -> HammingIndex:
-        """An index of these codes; lists of an "ivf" one are chosen from them."""
-        return HammingIndex(self.n_bits, kind).fit(self.codes).add(self.codes, self.ids)
-
-    def by_id(self) -> Names:
-        ids = range(len(self.codes)) if self.ids is None else self.ids.tolist()
-        return {} if self.names is None else dict(zip(ids, self.names.tolist(), strict=True))
 
 
 def read_codes(path: Path) -> CodeFile:
@@ -134,7 +115,7 @@ def read_codes(path: Path) -> CodeFile:
     try:
         if matrix.dtype == np.uint8:
             check_codes(matrix)
-            codes, bits = matrix, whole(held.get("n_bits", np.array(8 * matrix.shape[1])))
+            codes, bits = matrix, held.get("n_bits", np.array(8 * matrix.shape[1])).item()
         else:
             codes, bits = pack(matrix), matrix.shape[1]
         check_codes(codes, bits)
@@ -146,13 +127,7 @@ def read_codes(path: Path) -> CodeFile:
             f"{path}: names must be one text for each of the {len(codes)} codes, got {names.dtype} of shape "
             f"{names.shape}"
         )
-    return CodeFile(path, codes, bits, held.get("ids"), names)
-
-
-def whole(n_bits: NDArray[Any]) -> int:
-    if n_bits.ndim or n_bits.dtype.kind not in "iu":
-        raise ValueError(f"n_bits must be a whole number, got {n_bits.tolist()!r}; save it as one")
-    return int(n_bits)
+    return CodeFile(codes, bits, held.get("ids"), names)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -166,8 +141,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             loaded = load_arrays(file)
             return {"codes": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
     except MALFORMED as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise Failure(f"{path} cannot be read: {reason}; use another copy") from None
+        raise Failure(f"{path} cannot be read: {reason(error)}; use another copy") from None
 
 
 def open_index(database: Path, kind: str) -> tuple[HammingIndex, Names]:
@@ -175,21 +149,14 @@ def open_index(database: Path, kind: str) -> tuple[HammingIndex, Names]:
     try:
         if database.suffix.lower() in (".npy", ".npz") or not database.is_file():
             held = read_codes(database)
-            return held.index(kind or "flat"), held.by_id()
+            index = HammingIndex(held.n_bits, kind or "flat").fit(held.codes).add(held.codes, held.ids)
+            ids = range(len(held.codes)) if held.ids is None else held.ids.tolist()
+            return index, {} if held.names is None else dict(zip(ids, held.names.tolist(), strict=True))
         return HammingIndex.load(database, kind or None), {}
     except ModelFormatError:
         raise
     except ValueError as error:
         raise Failure(f"{database}: {error}") from None
-
-
-def check_lengths(database: Path, held: HammingIndex, asked: CodeFile) -> None:
-    if asked.codes.shape[1] != n_bytes(held.n_bits):
-        raise Failure(
-            f"{asked.path} holds codes of {asked.n_bits} bits, and {database} of {held.n_bits}; "
-            "make both with the same hash"
-        )
-    check_codes(asked.codes, held.n_bits, str(asked.path))
 
 
 def find(held: HammingIndex, asked: CodeFile, k: int | None, radius: int | None) -> Arrays:

@@ -9,8 +9,7 @@ fetched from public mirrors, then from packages. No content is used whose SHA-25
 
 from __future__ import annotations
 
-from tikhonet.data.array_tables import ArraysFile, IdxFile, MatrixFile, ParquetFile
-from tikhonet.data.csv_tables import CsvFile
+from tikhonet.data import array_tables, csv_tables  # noqa: F401  (whose formats become known by it)
 from tikhonet.data.dataset import LOADERS, DataError, Dataset, DataWarning, data_set
 from tikhonet.data.folder import read_folder
 from tikhonet.data.image_sets import COLLECTIONS, cifar10, digits, fashion_mnist, mnist
@@ -33,14 +32,9 @@ def load(name: str, split: str = "train", data_home: StrPath | None = None) -> D
 __all__ = [
     "COLLECTIONS",
     "NAMES",
-    "ArraysFile",
-    "CsvFile",
     "DataError",
     "DataWarning",
     "Dataset",
-    "IdxFile",
-    "MatrixFile",
-    "ParquetFile",
     "Planted",
     "Table",
     "TableFile",

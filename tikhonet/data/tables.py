@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.data.binary_layouts import UNREADABLE
-from tikhonet.data.dataset import DataError
+from tikhonet.data.dataset import DataError, reason
 from tikhonet.data.obtain import StrPath
 
 Label = str | int | None
@@ -79,17 +79,29 @@ class TableFile(ABC):
         """The place of the label column, negative indices counted from the end; `hint` ends the error of a name."""
         if self.label is None:
             return None
-        if isinstance(self.label, str) and self.label not in names:
-            listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-            raise DataError(f"{self.path} has no column named {self.label!r}; its columns are {listed}{hint}")
-        if isinstance(self.label, int) and not -len(names) <= self.label < len(names):
-            raise DataError(f"{self.path} has {len(names)} columns, so the label's index cannot be {self.label}")
-        place = list(names).index(self.label) if isinstance(self.label, str) else self.label % len(names)
+        if isinstance(self.label, str):
+            if self.label not in names:
+                listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+                raise DataError(f"{self.path} has no column named {self.label!r}; its columns are {listed}{hint}")
+            place = names.index(self.label)
+        else:
+            if not -len(names) <= self.label < len(names):
+                raise DataError(f"{self.path} has {len(names)} columns, so the label's index cannot be {self.label}")
+            place = self.label % len(names)
         if len(names) == 1:
             raise DataError(
                 f"{self.path} must have columns of numbers besides the label {names[place]!r}, got none; add some"
             )
         return place
+
+    def table(
+        self, rows: NDArray[Any], names: Sequence[str], place: int | None, y: NDArray[Any] | None, named: bool = False
+    ) -> Table:
+        """The table of rows from which the label's column, where it has a place, is taken out; y are its labels."""
+        if place is None:
+            return Table(rows, None, tuple(names), named=named)
+        others = tuple(name for k, name in enumerate(names) if k != place)
+        return Table(np.delete(rows, place, 1), y, others, names[place], named=named)
 
     def real_rows(self, values: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
         """Finite rows, as float32 where that is exact or was stored, else as float64."""
@@ -141,28 +153,32 @@ def read_table(path: StrPath, label: Label = None, header: bool | None = None, t
     if not path.is_file():
         state = "is a folder; use read_folder for images, or" if path.is_dir() else "does not exist;"
         raise DataError(f"{path} {state} name a file: {kinds}")
-    fitting = [format_ for format_ in TableFile.formats if format_.fits(path)]
-    if not fitting:
+    kind = next((format_ for format_ in TableFile.formats if format_.fits(path)), None)
+    if kind is None:
         raise DataError(f"{path} is of an unknown kind; it must be {kinds}")
     try:
-        return fitting[0](path, label, header, text_labels).read()
+        return kind(path, label, header, text_labels).read()
     except DataError:
         raise
     except MALFORMED as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(f"{path} cannot be read: {reason}; use another copy or another format") from None
+        raise DataError(f"{path} cannot be read: {reason(error)}; use another copy or another format") from None
 
 
 def default_names(count: int) -> list[str]:
     return [f"x{k}" for k in range(count)]
 
 
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def is_missing(label: str) -> bool:
     """Whether it stands for a label that is not there, or is infinite."""
-    try:
-        return not math.isfinite(float(label))
-    except ValueError:
-        return label.lower() in MISSING
+    return not math.isfinite(float(label)) if is_number(label) else label.lower() in MISSING
 
 
 def whole_if_possible(values: NDArray[Any]) -> NDArray[Any]:

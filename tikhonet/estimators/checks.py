@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import math
+import os
+from contextlib import suppress
 from copy import copy
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tikhonet.estimators.rows import Floats
 from tikhonet.network.errors import ArgumentError
+from tikhonet.network.graph import Network
+
+LARGEST = 1e200
+"""Numbers and weights beyond it could not be added up."""
+NEGLIGIBLE = 1e-30
+"""A weight that is a smaller share of the largest counts as zero."""
+COPIES = 4
+"""Matrices like the weights that training keeps at least, and like the layers of a batch."""
 
 
 class ParameterError(ArgumentError, InvalidParameterError):
@@ -27,7 +40,10 @@ class Columns:
 
     def check(self, X: Any, y: Any = "no_validation", *, reset: bool = True, **options: Any) -> Any:
         """X, and y if it is given, as `validate_data` returns them."""
-        return validate_data(self.seen, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, **options)
+        found = validate_data(self.seen, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, **options)
+        for name, values in zip("Xy", found if isinstance(found, tuple) else (found,), strict=False):
+            check_magnitude(name, getattr(values, "data", values) if issparse(values) else values)
+        return found
 
     def give(self, estimator: Any) -> None:
         """Set number and names of the columns that were seen."""
@@ -36,6 +52,15 @@ class Columns:
                 setattr(estimator, name, getattr(self.seen, name))
             elif hasattr(estimator, name):
                 delattr(estimator, name)
+
+
+def check_magnitude(name: str, values: Any) -> None:
+    """Raise where numbers are so large that differences and spreads of them would overflow."""
+    if values.dtype.kind == "f" and values.size:
+        largest = float(max(values.max(), -values.min()))
+        if largest > LARGEST:
+            message = f"{name} must hold numbers up to {LARGEST:g}, got {largest:g}; measure it in other units"
+            raise ArgumentError(name, message)
 
 
 def check_widths(sizes: Any) -> None:
@@ -70,7 +95,40 @@ def check_weights(sample_weight: Any, X: Any) -> Floats:
         raise ArgumentError("sample_weight", str(error)) from None
     if not weight.any():
         raise ArgumentError("sample_weight", "sample_weight must be positive for at least one row, got zeros only")
-    return weight
+    largest = float(weight.max())
+    if not 1 / LARGEST <= largest <= LARGEST:
+        raise ArgumentError(
+            "sample_weight",
+            f"sample_weight must have its largest number between {1 / LARGEST:g} and {LARGEST:g}, got {largest:g}; "
+            "only ratios matter, so divide by it",
+        )
+    return np.where(weight < NEGLIGIBLE * largest, 0.0, weight)
+
+
+def check_size(network: Network, rows: int, batch: int, outputs: int, dtype: str) -> None:
+    """Raise where weights, layers or targets alone would not fit into the memory of this machine."""
+    number = np.dtype(dtype).itemsize
+    weights = sum(math.prod(map(float, network.shape(pair))) for pair in network.learned)
+    parts = {
+        "hidden_layer_sizes": number * COPIES * (weights + batch * float(sum(network.widths))),
+        "y": number * float(rows) * outputs,
+    }
+    for name, needed in parts.items():
+        if needed > (there := memory()):
+            what = f"layers of widths {network.widths[1:]}" if name != "y" else f"{outputs} targets for {rows} rows"
+            raise ArgumentError(
+                name,
+                f"{name} must leave room in memory, got {what}, with {network.widths[0]} inputs and {outputs} outputs: "
+                f"about {needed / 1e9:.3g} GB of {there / 1e9:.3g} GB; use fewer or narrower ones",
+            )
+
+
+def memory() -> float:
+    """The bytes that this process may have: those of the machine, or of the limit that it runs under."""
+    limits = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))] if hasattr(os, "sysconf") else [math.inf]
+    with suppress(OSError, ValueError):
+        limits.append(float(Path("/sys/fs/cgroup/memory.max").read_text()))  # "max" is no number
+    return min(limits)
 
 
 def check_callbacks(callbacks: Any) -> None:

@@ -91,7 +91,10 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Train for one epoch over these rows; the first call needs all `classes`, and its rows fix the scaling.
+        """Train for one epoch over these rows; the first call needs all `classes`.
+
+        The first 100 rows of a stream fix the scaling, in however many calls they come: until then each call begins
+        anew on all of them. A feature that was constant so far gets its scaling when it is no more.
 
         A model from a file, whose rows are gone, stays as it is until a better one is learned.
         """

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,17 +19,19 @@ from tikhonet.descent.certificates import Certificate
 from tikhonet.descent.devices import check_device
 from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import users_level, watching
+from tikhonet.estimators.checks import check_size
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
 from tikhonet.estimators.solvers import Course, Trained, threads
 from tikhonet.estimators.targets import Target
-from tikhonet.model.heads import Head, HeadData
+from tikhonet.model.head_data import HeadData
+from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.graph import Network
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
-from tikhonet.trainer.batches import Validation
+from tikhonet.trainer.batches import Validation, add_numbers
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
 from tikhonet.trainer.training import Epoch, best_epoch
 
@@ -35,6 +40,7 @@ HOLD_OUT_FROM = 100
 RETRAIN_BELOW = 1000
 """With fewer rows, those held out are missed: the network is trained again on all, as long as was best."""
 FEW_STEPS = 50
+CONSTANT = "all features of X are constant, so that every row gets the same prediction; look how X is made"
 
 REMEDIES = {
     Status.MAX_ITER: "raise max_iter, or fit again with warm_start=True to go on",
@@ -71,6 +77,8 @@ class Plan:
     scaling: Scaling
     seed: int
     reduce: Reduce = keep
+    unit: float = 1.0
+    """The mean of the weights as they were given."""
 
     @property
     def network(self) -> Network:
@@ -96,10 +104,10 @@ class Plan:
     def train(self, rows: Rows, held_out: Rows | None = None, *, epochs: int | None = None, **start: Any) -> Trained:
         """Train on these rows, with bar and callbacks; say so where the run stopped short."""
         parameters, course = self.parameters, self.course(rows, held_out, epochs, **start)
-        with watching(parameters.callbacks, parameters.verbose, course.iterations) as watch, threads(parameters.n_jobs):
+        with watching(parameters.callbacks, parameters.verbose, course.iterations) as watch:
             trained = self.target.train(replace(course, watch=watch))
         if not epochs:
-            warn_if_short(parameters, trained, watch.asked)
+            warn_if_short(parameters, trained, watch.asked, bool(self.scaling.varies.any()))
         return trained
 
     def retrain(self, trained: Trained, rows: Rows, **start: Any) -> Trained:
@@ -107,8 +115,7 @@ class Plan:
         assert isinstance(trained.history, list)
         best = best_epoch(trained.history).number
         course = self.course(rows, watch=lambda epoch: epoch.number >= best, **start)
-        with threads(self.parameters.n_jobs):
-            again = course.run()
+        again = course.run()
         if again.iterations < best:  # interrupted
             return trained
         return replace(trained, W=again.W, V=again.V, state=again.state)
@@ -126,7 +133,7 @@ class Plan:
         return replace(model, **{"head": self.target.in_own_units(head)} | self.target.in_model())
 
     def head_data(self, model: Model, rows: Rows) -> HeadData:
-        return HeadData(lambda: model.scaled_features(rows.X, self.parameters.device), rows.Y, rows.weight)
+        return HeadData(lambda: model.scaled_features(rows.X, self.parameters.device), rows.Y, rows.weight, self.reduce)
 
     def judge(
         self, trained: Trained, rows: Rows, judge: Mask, final: Mask, last: float | None = None
@@ -143,7 +150,7 @@ class Plan:
             rest = data = self.head_data(model, rows)
         else:
             data, rest = (self.head_data(model, rows.take(np.flatnonzero(mask))) for mask in (judge, ~judge))
-            strength = kind.choose(rest, data, float(rows.weight[final].sum()))
+            strength = kind.choose(rest, data, add_numbers(self.reduce, rows.weight[final].sum())[0])
         if not kind.calibrated:
             model = replace(model, head=kind.fit(rest, strength))
         return strength, self.target.calibrated(self.problem, model, rows.X[judge], data)
@@ -154,7 +161,7 @@ class Plan:
         zeros = cause_of_zeros(self.parameters, self.problem, model)
         ended = trained.iterations, trained.status, trained.history, trained.certificate
         keeps = hasattr(self.parameters, "partial_fit")
-        memory = Memory.after_fit(trained.state, rows, strength) if keeps else Memory()
+        memory = Memory.after_fit(trained.state, rows, strength, self.unit) if keeps else Memory()
         return Fitted(model, self.target.finished(trained), zeros, *ended, memory)
 
 
@@ -169,32 +176,60 @@ def fit(
 ) -> Fitted:
     """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins.
 
-    `reduce` adds up the solver's sums over rows, where several machines have some each.
+    `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head. Each must
+    have as many rows, at least some twenty, and the same whole number for `random_state`.
     """
+    with set_up(parameters, rows, target, reduce) as network:
+        return fit_all(parameters, rows, target, network, validation, last, reduce)
+
+
+@contextmanager
+def set_up(parameters: Parameters, rows: Rows, target: Target, reduce: Reduce = keep) -> Iterator[Network]:
+    """The network to train, after all checks that need no training, with threads for work of its size."""
+    network, outputs = parameters._network(rows.X.shape[1]), target.outputs(rows.Y)
+    check_device(parameters.device)
+    batch = getattr(parameters._method().build(parameters, len(rows), network), "batch_size", len(rows))
+    check_size(network, len(rows), batch, outputs, parameters.dtype)
+    target.check_head(network.widths[-1], rows.Y.shape[1], reduce)
+    weights = sum(math.prod(network.shape(pair)) for pair in network.learned) + network.widths[-1] * outputs
+    with threads(parameters.n_jobs, batch * weights):
+        yield network
+
+
+def fit_all(
+    parameters: Parameters,
+    rows: Rows,
+    target: Target,
+    network: Network,
+    validation: Rows | None,
+    last: Fitted | None,
+    reduce: Reduce,
+) -> Fitted:
+    """Scaling, network, head, one after the other."""
     inputs = rows.X.shape[1]
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
-    seed = draw_seed(parameters)
-    scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight)
+    seed, unit = draw_seed(parameters), rows.mean_weight(reduce)
+    rows = rows.weighed_in(unit)
+    scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, reduce=reduce)
     rows = scaled(rows, scaling, parameters.dtype)
-    target = target.started(rows, seed, warm.target if warm else None)
+    count = round(add_numbers(reduce, len(rows))[0])
+    target = target.started(rows, seed, warm.target if warm else None, reduce)
     if validation:
         judge = np.repeat([False, True], [len(rows), len(validation)])
         rows, final = joined(rows, scaled(validation, scaling, parameters.dtype)), ~judge
     else:
-        judge = hold_out(parameters, rows, seed) if target.holds_out else np.zeros(len(rows), bool)
+        judge = hold_out(parameters, rows, seed, count) if target.holds_out else np.zeros(len(rows), bool)
         final = np.ones(len(rows), bool)
     training = rows.take(np.flatnonzero(~judge))
     held_out = rows.take(np.flatnonzero(judge)) if judge.any() else None
-    network = parameters._network(inputs)
-    total = float(reduce(torch.tensor(training.weight.sum(), dtype=torch.float64)))
-    problem = build_problem(parameters, network, target.loss, total)
-    plan = Plan(parameters, problem, target, scaling, seed, reduce)
+    problem = build_problem(parameters, network, target.loss, add_numbers(reduce, training.weight.sum())[0])
+    plan = Plan(parameters, problem, target, scaling, seed, reduce, unit)
     start = (warm.model.W, warm.model.V) if warm and warm.model.network == network else None
     trained = plan.train(training, held_out, start=start)
     strength, target = plan.judge(trained, rows, judge, final)
     plan = replace(plan, target=target)
     ended_well = trained.status in (Status.FINISHED, Status.EARLY_STOPPED)
-    if held_out and not validation and len(rows) < RETRAIN_BELOW and ended_well:
+    if held_out and not validation and count < RETRAIN_BELOW and ended_well:
         trained = plan.retrain(trained, rows, start=start)
     return plan.finish(trained, rows.take(np.flatnonzero(final)), strength)
 
@@ -208,26 +243,26 @@ def scaled(rows: Rows, scaling: Scaling, dtype: str) -> Rows:
     return in_order(replace(rows, X=scaling(rows.X, dtype)))
 
 
-def rows_held_out(parameters: Parameters, rows: int) -> int:
-    """How many of so many rows are held out, to stop early by and to choose the head's strength on."""
-    wanted = rows >= HOLD_OUT_FROM if parameters.early_stopping == "auto" else parameters.early_stopping
+def rows_held_out(parameters: Parameters, rows: int, count: int) -> int:
+    """How many of so many rows (of `count` on all machines) are held out, to stop and to choose the strength by."""
+    wanted = count >= HOLD_OUT_FROM if parameters.early_stopping == "auto" else parameters.early_stopping
     return max(0, min(round(parameters.validation_fraction * rows), rows - 1)) if wanted else 0
 
 
-def hold_out(parameters: Parameters, rows: Rows, seed: int) -> Mask:
+def hold_out(parameters: Parameters, rows: Rows, seed: int, count: int) -> Mask:
     """The rows that are held out, drawn evenly over the targets."""
     held = np.zeros(len(rows), bool)
-    if count := rows_held_out(parameters, len(rows)):
+    if chosen := rows_held_out(parameters, len(rows), count):
         order = np.random.default_rng(seed).permutation(len(rows))
         order = order[np.argsort(rows.Y[order, 0], kind="stable")]
-        held[order[((np.arange(count) + 0.5) * len(rows) / count).astype(int)]] = True
+        held[order[((np.arange(chosen) + 0.5) * len(rows) / chosen).astype(int)]] = True
     return held
 
 
 def most_iterations(parameters: Parameters, rows: int) -> int:
     """How many epochs or iterations a fit on so many rows may do."""
     method = parameters._method()
-    return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows))))
+    return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows, rows))))
 
 
 class StoppedShort(ConvergenceWarning):
@@ -238,9 +273,12 @@ class StoppedShort(ConvergenceWarning):
         self.remedy = remedy
 
 
-def warn_if_short(parameters: Parameters, trained: Trained, asked: bool) -> None:
-    """Say so, with a remedy, where training stopped short and no callback asked for it."""
+def warn_if_short(parameters: Parameters, trained: Trained, asked: bool, varies: bool) -> None:
+    """Say so, with a remedy, where training stopped short and no callback asked for it, or had nothing to learn."""
     status, remedy = trained.status, REMEDIES.get(trained.status)
+    if not varies:
+        warnings.warn(CONSTANT, stacklevel=users_level())
+        return
     if trained.state and status is Status.FINISHED and trained.state.step < FEW_STEPS:
         remedy = f"raise max_iter: {trained.iterations} epochs were only {trained.state.step} mini-batch steps"
     if remedy and not (asked and status is Status.INTERRUPTED):

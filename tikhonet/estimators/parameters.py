@@ -115,7 +115,8 @@ class Parameters(BaseEstimator):
     dtype : {"float32", "float64"}, default="float32"
         The type in which the network is trained; predictions are computed in float64.
     n_jobs : int, default=None
-        Threads of torch during `fit`; -1 is as many as there are, None leaves them as they are.
+        Threads of torch during `fit`, at most one for each core; -1 is as many as torch has, None too where the work of
+        a batch is worth it, else one.
     verbose : bool, default=False
         Show a progress bar.
     callbacks : callable or list of callables, default=None

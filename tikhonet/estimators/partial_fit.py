@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from tikhonet.descent.result import Status
-from tikhonet.estimators.fitting import HOLD_OUT_FROM, Fitted, Plan, draw_seed, scaled
+from tikhonet.estimators.fitting import HOLD_OUT_FROM, Fitted, Plan, draw_seed, scaled, set_up
 from tikhonet.estimators.parameters import Parameters, build_problem
-from tikhonet.estimators.rows import Memory, Rows
+from tikhonet.estimators.rows import Memory, Rows, canonical, joined, sample
 from tikhonet.estimators.solvers import Trained
 from tikhonet.estimators.targets import Target
 from tikhonet.model.model import Model
@@ -17,9 +17,15 @@ from tikhonet.model.scaling import Scaling
 from tikhonet.network.errors import ArgumentError
 from tikhonet.trainer.batches import Batch
 
+MOST_EPOCHS = 10
+"""Epochs over the first rows of a stream, however many calls they came in."""
+
 
 def fit_more(parameters: Parameters, rows: Rows, target: Target, last: Fitted | None) -> Fitted:
-    """The last fit after one more epoch over canonical rows; those of the first call fix scaling and encoding.
+    """The last fit after one more epoch over canonical rows.
+
+    Scaling, encoding and the unit of weights are those of all rows so far until these are `HOLD_OUT_FROM`: up to there
+    each call begins anew, on all of them. After that they stay, but for features that had been constant.
 
     Where the rows that the last model learned from are gone, it stays until a better one is learned.
     """
@@ -35,24 +41,54 @@ def fit_more(parameters: Parameters, rows: Rows, target: Target, last: Fitted | 
             "hidden_layer_sizes, network and skip must be those of the last fit for partial_fit to go on, "
             f"with widths {last.model.network.widths}, got {network.widths}; use fit to begin anew",
         )
-    seed = draw_seed(parameters)
-    scaling = last.model.scaling if last else Scaling.fit(rows.X, rows.weight)
+    with set_up(parameters, rows, target):
+        if last is None or last.memory.first:
+            return begin(parameters, rows, target, last.memory if last else Memory())
+        return go_on(parameters, rows, target, last)
+
+
+def begin(parameters: Parameters, rows: Rows, target: Target, memory: Memory) -> Fitted:
+    """A fit of all rows of a stream so far, with as many epochs as there were calls."""
+    if memory.first:
+        both = joined(memory.first, rows)
+        rows = canonical(both.X, both.Y, both.weight)
+    seed, calls, unit = draw_seed(parameters), memory.calls + 1, rows.mean_weight()
+    first, rows = rows if len(rows) < HOLD_OUT_FROM else None, rows.weighed_in(unit)
+    scaling = Scaling.fit(rows.X, rows.weight)
     rows = scaled(rows, scaling, parameters.dtype)
-    if not last:
-        target = target.started(rows, seed, None)
-    problem = build_problem(parameters, network, target.loss, float(rows.weight.sum()))
-    plan = Plan(parameters, problem, target, scaling, seed)
-    memory = last.memory if last else Memory()
-    state = memory.state_for(parameters.dtype, parameters.device)
-    start = (last.model.W, last.model.V) if last and not state else None
-    trained = plan.train(rows, epochs=1, state=state, start=start)
-    rows = memory.with_rows(rows)
-    whole = last is None or memory.whole or outdoes(plan, trained, rows, last.model)
-    memory = replace(memory, state=trained.state, rows=rows, whole=whole, of_fit=False)
-    if last and not whole:
-        return replace(last, memory=memory)
+    target = target.started(rows, seed, None)
+    plan = plan_for(parameters, rows, target, scaling, seed)
+    trained = plan.train(rows, epochs=min(calls, MOST_EPOCHS))
+    memory = Memory(trained.state, sample(rows), True, None, False, unit, float(rows.weight.sum()), first, calls)
+    return with_new_head(plan, trained, memory)
+
+
+def go_on(parameters: Parameters, rows: Rows, target: Target, last: Fitted) -> Fitted:
+    """The last fit after one more epoch over these rows."""
+    seed, before = draw_seed(parameters), last.memory
+    rows = rows.weighed_in(before.unit or rows.mean_weight())
+    scaling = last.model.scaling.with_more(rows.X, rows.weight, before.seen) if before.seen else last.model.scaling
+    rows = scaled(rows, scaling, parameters.dtype)
+    plan = plan_for(parameters, rows, target, scaling, seed)
+    state = before.state_for(parameters.dtype, parameters.device)
+    trained = plan.train(rows, epochs=1, state=state, start=None if state else (last.model.W, last.model.V))
+    seen = before.seen and before.seen + float(rows.weight.sum())
+    rows = before.rescaled(last.model.scaling, scaling).with_rows(rows)
+    whole = before.whole or outdoes(plan, trained, rows, last.model)
+    memory = replace(before, state=trained.state, rows=rows, whole=whole, of_fit=False, seen=seen)
+    return with_new_head(plan, trained, memory) if whole else replace(last, memory=memory)
+
+
+def plan_for(parameters: Parameters, rows: Rows, target: Target, scaling: Scaling, seed: int) -> Plan:
+    problem = build_problem(parameters, parameters._network(rows.X.shape[1]), target.loss, float(rows.weight.sum()))
+    return Plan(parameters, problem, target, scaling, seed)
+
+
+def with_new_head(plan: Plan, trained: Trained, memory: Memory) -> Fitted:
+    """The fit with V and head refitted on the rows that are remembered."""
+    assert memory.rows is not None
+    rows, everything = memory.rows, np.ones(len(memory.rows), bool)
     trained = refit_V(plan, trained, rows)
-    everything = np.ones(len(rows), bool)
     strength, target = plan.judge(trained, rows, ~everything, everything, memory.strength)
     return replace(replace(plan, target=target).finish(trained, rows, strength), memory=memory)
 

@@ -64,7 +64,11 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train for one epoch over these rows; those of the first call fix the scaling of inputs and targets.
+        """Train for one epoch over these rows.
+
+        The first 100 rows of a stream fix the scaling of inputs and targets, in however many calls they come: until
+        then each call begins anew on all of them. A feature that was constant so far gets its scaling when it is no
+        more.
 
         A model from a file, whose rows are gone, stays as it is until a better one is learned.
         """

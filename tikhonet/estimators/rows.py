@@ -5,13 +5,16 @@ So a row of weight 2 is the same as the row twice, and permuting the rows change
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tikhonet.model.scaling import Scaling
+from tikhonet.problem.samples import Reduce, keep
+from tikhonet.trainer.batches import add_numbers
 from tikhonet.trainer.state import TrainingState
 
 Floats = NDArray[np.floating[Any]]
@@ -35,6 +38,15 @@ class Rows:
     def take(self, index: NDArray[np.intp]) -> Rows:
         return Rows(self.X[index], self.Y[index], self.weight[index])
 
+    def mean_weight(self, reduce: Reduce = keep) -> float:
+        """The unit of weights: in it their mean is 1, so that only their ratios matter."""
+        total, count = add_numbers(reduce, self.weight.sum(), len(self))
+        return total / count
+
+    def weighed_in(self, unit: float) -> Rows:
+        """The rows with their weights in this unit."""
+        return replace(self, weight=self.weight / unit)
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -49,10 +61,18 @@ class Memory:
     """The head's, as `fit` chose it on rows held out."""
     of_fit: bool = False
     """Whether these are the rows of a plain `fit`: nobody expects them in a pickle, so pickles leave them out."""
+    unit: float | None = None
+    """The mean weight of the rows that fixed scaling and encoding; weights are in units of it."""
+    seen: float = 0.0
+    """The weight of all rows that were seen; 0 where nobody knows, after a model file."""
+    first: Rows | None = None
+    """The rows of a stream as they came, as long as they are too few to fix scaling and encoding by."""
+    calls: int = 0
+    """Calls of `partial_fit` that these came in."""
 
     @classmethod
-    def after_fit(cls, state: TrainingState | None, rows: Rows, strength: float) -> Memory:
-        return cls(state, sample(rows), True, strength, of_fit=True)
+    def after_fit(cls, state: TrainingState | None, rows: Rows, strength: float, unit: float = 1.0) -> Memory:
+        return cls(state, sample(rows), True, strength, of_fit=True, unit=unit, seen=float(rows.weight.sum()))
 
     def with_rows(self, rows: Rows) -> Rows:
         """The sample with these rows added."""
@@ -60,6 +80,14 @@ class Memory:
             return sample(rows)
         both = joined(self.rows, rows)
         return sample(in_order(canonical(both.X, both.Y, both.weight)))
+
+    def rescaled(self, old: Scaling, new: Scaling) -> Memory:
+        """The memory after features that had been constant got a new scaling."""
+        if self.rows is None or new is old:
+            return self
+        X, woken = self.rows.X.copy(), new.varies & ~old.varies
+        X[:, woken] = ((old.shift - new.shift) / new.scale)[woken]
+        return replace(self, rows=replace(self.rows, X=X))
 
     def state_for(self, dtype: str, device: str) -> TrainingState | None:
         """The state, where it can go on with this type on this device; if not, its statistics begin anew."""
@@ -70,7 +98,7 @@ class Memory:
         return self.state if suits else None
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = Memory(self.state, strength=self.strength) if self.of_fit else self
+        kept = replace(self, rows=None, whole=False, of_fit=False) if self.of_fit else self
         return {field.name: getattr(kept, field.name) for field in fields(self)}
 
 

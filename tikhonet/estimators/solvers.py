@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, ClassVar
 
 import torch
@@ -31,6 +33,9 @@ Watch = Callable[[Any], bool | None]
 STEPS = 150
 """Mini-batch steps that small data get; large data get `EPOCHS` passes where those are more."""
 EPOCHS = 10
+SMALL_WORK = 1e8
+"""Multiply-adds of a forward pass over a batch below which one thread computes: two were 4 to 40 times slower where
+other processes had the cores, since each small product waits for both."""
 CHANGE = 0.6
 """The relative change of a layer's pre-activations by the first step, whatever the size of the batches; that of deep
 plain networks is the trainer's own."""
@@ -186,15 +191,29 @@ def default_epochs(rows: int, batch: int) -> int:
 
 
 @contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Let torch use so many threads; -1 is as many as there are, None leaves them as they are."""
+def threads(count: int | None, work: float) -> Iterator[None]:
+    """Let torch use so many threads, at most one for each core; -1 is as many as torch has now.
+
+    None is one thread for steps of fewer than `SMALL_WORK` multiply-adds, else as many as torch has.
+    """
     before = torch.get_num_threads()
-    if count:
-        torch.set_num_threads(count if count > 0 else max(1, torch.get_num_threads() + 1 + count))
+    if count is None:
+        count = 1 if work < SMALL_WORK else before
+    wanted = min(count, os.cpu_count() or 1) if count > 0 else max(1, before + 1 + count)
+    forked = wanted > 1 and threaded_process() != os.getpid()
+    torch.set_num_threads(1 if forked else wanted)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@cache
+def threaded_process() -> int:
+    """The process that torch's threads are in. One forked from it has none of them, and would wait: it uses one."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+    return os.getpid()
 
 
 def certify_training(training: Training) -> Certificate:

@@ -22,12 +22,14 @@ from torch import Tensor
 from tikhonet.estimators.callbacks import users_level
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.rows import Floats, Rows
-from tikhonet.model.heads import Head, HeadData, HeadKind, cross_entropy, make_head, sharpness
+from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
+from tikhonet.model.heads import Head, HeadKind, head_names, make_head
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Standard
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
+from tikhonet.problem.samples import Reduce, keep
 
 if TYPE_CHECKING:
     from tikhonet.estimators.solvers import Course, Trained
@@ -51,11 +53,26 @@ class Target(ABC):
     def encode(self, Y: Floats) -> Tensor:
         """Targets of the loss, one row for each row of Y."""
 
+    def outputs(self, Y: Floats) -> int:
+        """Columns of the targets of the loss."""
+        return int(Y.shape[1])
+
     @abstractmethod
     def head(self, V: Floats) -> HeadKind:
         """The kind of linear map that goes on the features, where the solver left this V."""
 
-    def started(self, rows: Rows, seed: int, last: Target | None) -> Self:
+    def check_head(self, width: int, outputs: int, reduce: Reduce = keep) -> None:
+        """Raise where the head cannot go on so many features for so many columns of Y, before anything is trained."""
+        kind = self.head(np.zeros((0, width)))
+        if reduce is not keep and not kind.by_sums:
+            raise ArgumentError(
+                "head",
+                "head must need sums over rows alone where several machines have some each, got one that "
+                f"scikit-learn fits; use {', '.join(sorted(head_names(not kind.classes, by_sums=True)))}",
+            )
+        kind.check(width, outputs)
+
+    def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
         """The target with what its encoding learns from the scaled training rows; `last` is that of a warm start."""
         return self
 
@@ -126,21 +143,23 @@ class Classes(Target):
     def encode(self, Y: Floats) -> Tensor:
         return self.loss.encode(torch.from_numpy(Y[:, 0].astype(np.int64)), len(self.labels))
 
+    def outputs(self, Y: Floats) -> int:
+        return len(self.labels)
+
     def head(self, V: Floats) -> HeadKind:
         return make_head(self.chosen_head, V, len(self.labels))
 
     def score_loss(self, head: Head, data: HeadData) -> float:
         scores = head(data.features)
-        believed = sharpness(scores, data.labels, data.weight) * scores
-        return cross_entropy(believed, data.labels, data.weight)
+        return cross_entropy(sharpness(scores, data) * scores, data)
 
     def calibrated(self, problem: Problem, model: Model, scaled: Floats, data: HeadData) -> Self:
         found = {"forward": 1.0}
         if not self.head(model.linear_head.coef).calibrated:
-            found["forward"] = sharpness(model.linear_head(data.features), data.labels, data.weight)
+            found["forward"] = sharpness(model.linear_head(data.features), data)
         if self.decision == "energy":
             scores = -energies(problem, model.W, model.V, scaled, len(self.labels))
-            found["energy"] = sharpness(scores, data.labels, data.weight)
+            found["energy"] = sharpness(scores, data)
         return replace(self, sharpness=found)
 
     def in_model(self) -> dict[str, Any]:
@@ -159,8 +178,8 @@ class Numbers(Target):
     """Whether y was a vector, so that predictions are one too."""
     standard: Standard | None = None
 
-    def started(self, rows: Rows, seed: int, last: Target | None) -> Self:
-        return replace(self, standard=Standard.fit(rows.Y, rows.weight))
+    def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
+        return replace(self, standard=Standard.fit(rows.Y, rows.weight, reduce))
 
     @property
     def units(self) -> Standard:
@@ -171,11 +190,11 @@ class Numbers(Target):
         return torch.from_numpy(self.units(Y))
 
     def head(self, V: Floats) -> HeadKind:
-        return make_head(self.chosen_head, V, standard=self.units)
+        return make_head(self.chosen_head, V, standard=self.standard)
 
     def score_loss(self, head: Head, data: HeadData) -> float:
         wrong = (head(data.features) - data.Y) / self.units.deviation
-        return float(data.weight @ np.square(wrong).sum(1))
+        return float(data.sum(data.weight @ np.square(wrong).sum(1)))
 
     def in_own_units(self, head: Head) -> Head:
         mean, deviation = self.units.mean, self.units.deviation

@@ -31,6 +31,7 @@ from tikhonet.model.heads import HeadKind, TrainedHead
 from tikhonet.model.scaling import Standard, spread
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Squared
+from tikhonet.problem.samples import Reduce, keep
 
 SMALL = 2000
 """Samples up to which all eigenpairs of a similarity are computed at once."""
@@ -46,7 +47,7 @@ class Supervision:
     classes: NDArray[Any] | None = None
     """The labels that the columns stand for, where y named them."""
 
-    def start(self, weight: Floats, n_bits: int, seed: int) -> Start:
+    def start(self, weight: Floats, n_bits: int, seed: int, reduce: Reduce = keep) -> Start:
         """(C, t) of the first codes, sign(Y C - t).
 
         A class starts with its codeword. Sets of labels and numbers are cut by hyperplanes. Through zero, two sets
@@ -58,10 +59,10 @@ class Supervision:
             # Half a vote decides for equal rows of two classes.
             words = codewords(self.Y.shape[1], n_bits, seed)
             return Start(self.kind, words, rng.choice([-0.5, 0.5], n_bits), classes=self.classes)
-        standard = Standard.fit(self.Y, weight) if self.kind == "numbers" else None
+        standard = Standard.fit(self.Y, weight, reduce) if self.kind == "numbers" else None
         Y = standard(self.Y) if standard else self.Y
         directions = rotations(Y.shape[1], n_bits, rng)
-        mean, deviation = spread(Y @ directions, weight)
+        mean, deviation = spread(Y @ directions, weight, reduce)
         if self.kind == "sets":
             return Start(self.kind, directions, mean / 2)
         threshold = mean + deviation * rng.uniform(-1, 1, n_bits) / Y.shape[1]
@@ -116,16 +117,20 @@ class Codes(Target):
     loss = Squared()
     holds_out = False
 
-    def started(self, rows: Rows, seed: int, last: Target | None) -> Self:
+    def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
         supervision = replace(self.supervision, Y=rows.Y)
         begun = last.start if isinstance(last, Codes) else None
         begun = begun.for_more(supervision, self.n_bits) if begun else None
-        return replace(self, supervision=supervision, start=begun or supervision.start(rows.weight, self.n_bits, seed))
+        begun = begun or supervision.start(rows.weight, self.n_bits, seed, reduce)
+        return replace(self, supervision=supervision, start=begun)
 
     def encode(self, Y: Floats) -> Tensor:
         """The codes to start with."""
         assert self.start is not None
         return torch.from_numpy(self.start.codes(Y))
+
+    def outputs(self, Y: Floats) -> int:
+        return self.n_bits
 
     def head(self, V: Floats) -> HeadKind:
         return TrainedHead(V)

@@ -4,7 +4,7 @@
 
 A kind of head has one strength of regularisation. It is chosen on rows that the network was not trained on, the only
 ones on which its features are honest; then the map is fitted on all rows that may be used. A new kind is a subclass of
-`HeadKind`, and its name is known to the estimators from then on.
+`HeadKind`, and its name is known to the estimators from then on. Sums over rows end in the `reduce` of the data.
 """
 
 from __future__ import annotations
@@ -13,21 +13,16 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
 
+from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
 from tikhonet.model.scaling import Floats
 from tikhonet.model.svm import GRID, fit_linear_svm
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.registry import Registry
-
-Labels = NDArray[np.intp]
 
 UNREACHED = 1e3
 """The score of a class without rows lies this far below zero."""
@@ -49,31 +44,6 @@ class Head:
         return scores
 
 
-@dataclass(frozen=True)
-class HeadData:
-    """Features, computed when they are first asked for, with their targets (numbers, or labels as one column)."""
-
-    compute: Callable[[], Floats]
-    Y: Floats
-    weight: Floats
-
-    @cached_property
-    def features(self) -> Floats:
-        return self.compute()
-
-    @property
-    def labels(self) -> Labels:
-        return self.Y[:, 0].astype(np.intp)
-
-    @property
-    def norm(self) -> float:
-        """The rms norm of the features; divided by it, a strength has no units."""
-        return float(np.sqrt(self.weight @ np.square(self.features).sum(1) / self.weight.sum())) or 1.0
-
-    def take(self, index: Any) -> HeadData:
-        return HeadData(lambda: self.features[index], self.Y[index], self.weight[index])
-
-
 @dataclass
 class HeadKind(ABC):
     """How a head is fitted with a given strength, and by which loss a strength is judged.
@@ -93,6 +63,8 @@ class HeadKind(ABC):
     default: ClassVar[float] = 0.0
     calibrated: ClassVar[bool] = False
     """Whether the softmax of its scores is a probability already."""
+    by_sums: ClassVar[bool] = True
+    """Whether it needs sums over rows alone, so that several machines can have some each."""
     kinds: ClassVar[Registry[type[HeadKind]]] = Registry("head")
 
     def __init_subclass__(cls) -> None:
@@ -103,9 +75,13 @@ class HeadKind(ABC):
     def fit(self, data: HeadData, strength: float) -> Head:
         """The head of this strength."""
 
+    def check(self, width: int, outputs: int) -> None:
+        """Raise where no head of this kind can be fitted on so many features, before anything is trained."""
+        return
+
     def loss(self, head: Head, data: HeadData) -> float:
         """The sum of squares of the scores' differences to the targets."""
-        return float(data.weight @ np.square(head(data.features) - self.targets(data)).sum(1))
+        return float(data.sum(data.weight @ np.square(head(data.features) - self.targets(data)).sum(1)))
 
     def targets(self, data: HeadData) -> Floats:
         """The scores to aim at: 1 for the label's class and 0 for the others, or the numbers."""
@@ -119,13 +95,14 @@ class HeadKind(ABC):
             return self.default
         data = data.take(slice(0, ENOUGH))  # in fingerprint order, so the first rows are a random sample
         # A strength is weighed against the sum over all rows: with fewer rows, each has to count for more.
-        data = replace(data, weight=data.weight * (total / data.weight.sum()))
+        data = replace(data, weight=data.weight * (total / data.total))
         return min(self.grid, key=lambda strength: self.loss(self.fit(data, strength), judge))
 
 
-def head_names(numbers: bool = False) -> set[str]:
-    """The kinds of heads for classes, or for numbers."""
-    return {name for name, kind in HeadKind.kinds.items() if (kind.for_numbers if numbers else kind.for_classes)}
+def head_names(numbers: bool = False, by_sums: bool = False) -> set[str]:
+    """The kinds of heads for classes, or for numbers; all, or those that need sums over rows alone."""
+    kinds = {name: kind for name, kind in HeadKind.kinds.items() if kind.by_sums or not by_sums}
+    return {name for name, kind in kinds.items() if (kind.for_numbers if numbers else kind.for_classes)}
 
 
 def make_head(head: Any, V: Floats, classes: int = 0, standard: Callable[[Floats], Floats] | None = None) -> HeadKind:
@@ -169,12 +146,12 @@ class Ridge(HeadKind):
 
     def _decompose(self, data: HeadData) -> tuple[Floats, ...]:
         """The Gram matrix's eigenvalues and vectors, which all strengths share; targets' products; both means."""
-        share = data.weight / data.weight.sum()
-        centre, mean = share @ data.features, share @ self.targets(data)
+        share = data.weight / data.total
+        centre, mean = data.sum(share @ data.features), data.sum(share @ self.targets(data))
         A = data.features - centre
         weighted = A * share[:, None]
-        values, vectors = np.linalg.eigh(weighted.T @ A)
-        cross = (self.targets(data) - mean).T @ weighted @ vectors
+        values, vectors = np.linalg.eigh(data.sum(weighted.T @ A))
+        cross = data.sum((self.targets(data) - mean).T @ weighted) @ vectors
         return values, vectors, cross, centre, mean
 
 
@@ -183,12 +160,29 @@ class EstimatorHead(HeadKind):
     """Any linear model of scikit-learn's, fitted on the features divided by their rms norm."""
 
     estimator: Any = None
+    by_sums = False
 
     def fit(self, data: HeadData, strength: float) -> Head:
         from sklearn.base import clone
 
         estimator = clone(self.estimator)
         return self._classifier(estimator, data) if self.classes else self._regressor(estimator, data)
+
+    def check(self, width: int, outputs: int) -> None:
+        """Fit it on random features: errors of its own prove nothing there, but what it is made of does."""
+        if self.estimator is None:
+            return
+        rng, classes = np.random.default_rng(0), min(self.classes, 4)
+        features = rng.normal(size=(60, width))
+        Y = np.arange(60.0)[:, None] % classes if classes else rng.normal(size=(60, outputs))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                replace(self, classes=classes, standard=None).fit(HeadData(lambda: features, Y, np.ones(60)), 0.0)
+            except ArgumentError:
+                raise
+            except (ArithmeticError, RuntimeError, TypeError, ValueError):
+                return
 
     def _linear(self, estimator: Any, data: HeadData, targets: Any, refusal: str) -> Head:
         from sklearn.utils.validation import has_fit_parameter
@@ -256,7 +250,7 @@ class Logistic(EstimatorHead):
             return self._classifier(self.estimator.set_params(C=strength), data)
 
     def loss(self, head: Head, data: HeadData) -> float:
-        return cross_entropy(head(data.features), data.labels, data.weight)
+        return cross_entropy(head(data.features), data)
 
 
 class SVM(HeadKind):
@@ -269,31 +263,11 @@ class SVM(HeadKind):
     def fit(self, data: HeadData, strength: float) -> Head:
         arrays = data.features, data.labels.astype(np.int64), data.weight
         features, labels, weight = (torch.from_numpy(array) for array in arrays)
-        found = fit_linear_svm(features, labels, strength, classes=self.classes, weight=weight)
+        found = fit_linear_svm(features, labels, strength, classes=self.classes, weight=weight, reduce=data.reduce)
         # With two classes the scores are opposite numbers; halved, their difference is LinearSVC's decision function.
         half = 0.5 if self.classes == 2 else 1.0
         return Head(half * found.V.numpy() / found.norm, half * found.intercept.numpy())
 
     def loss(self, head: Head, data: HeadData) -> float:
         scores = head(data.features)
-        return cross_entropy(sharpness(scores, data.labels, data.weight) * scores, data.labels, data.weight)
-
-
-def cross_entropy(scores: Floats, labels: Labels, weight: Floats) -> float:
-    """The weighted mean of -log P(label), each label taken as certain but for one part in (rows + 2), as Platt does.
-
-    Without that doubt a few rows that are all right would make any score a certainty.
-    """
-    log_p = log_softmax(scores, axis=1)
-    doubt = 1 / (len(labels) + 2)
-    rows = (1 - doubt) * log_p[np.arange(len(labels)), labels] + doubt * log_p.mean(1)
-    return -float(weight @ rows / weight.sum())
-
-
-def sharpness(scores: Floats, labels: Labels, weight: Floats) -> float:
-    """Minimise over s > 0 the cross-entropy of softmax(s * scores): how much these scores are to be believed."""
-    size = float(np.abs(scores - scores.mean(1, keepdims=True)).mean()) or 1.0
-    found = minimize_scalar(
-        lambda log_s: cross_entropy(np.exp(log_s) / size * scores, labels, weight), bounds=(-5.0, 5.0), method="bounded"
-    )
-    return float(np.exp(found.x)) / size
+        return cross_entropy(sharpness(scores, data) * scores, data)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from tikhonet.paper.figures import Values
+from tikhonet.paper.figures import Axis, Dots, Values
 from tikhonet.paper.records import Record, RecordError
 
 ORDER = ("printed", "proximal", "stochastic", "sgd", "reference")
@@ -112,8 +112,11 @@ class Comparison(Generic[R]):
 
     rows: dict[str, R]
 
+    whole: ClassVar[float] = 1.0
+    """The score of a method that is always right, or always wrong."""
+
     @classmethod
-    def of(cls, records: Sequence[Record], kind: type[R], order: Callable[[R], Any]) -> Comparison[R]:
+    def of(cls, records: Sequence[Record], kind: type[R], order: Callable[[R], Any]) -> Self:
         if not records:
             raise RecordError("a report needs at least one record, got none; run the experiment first")
         first = records[0]
@@ -139,11 +142,28 @@ class Comparison(Generic[R]):
     def family(self, *names: str) -> list[R]:
         return [row for row in self.rows.values() if row.family in names]
 
-    def load(self) -> str:
-        """A sentence for captions of seconds, where the machine had other things to do."""
+    def noise(self, *scores: float) -> float:
+        """The largest standard error that a difference of two mean scores over these tests can have.
+
+        A single score lies in 0 to 1, so that its variance is at most p (1 - p) with p the mean; it is that where a
+        single score is 0 or 1, as an error is.
+        """
+        data, shares = self.first.data, [score / self.whole for score in scores]
+        return self.whole * math.sqrt(sum(p * (1 - p) for p in shares) / data.get("test", data.get("queries")))
+
+    def seconds(self, rows: Sequence[R], *, name: str, title: str, caption: str) -> Dots:
+        """The figure of training times; its caption says where the machine had other things to do."""
         machines = [record.hardware for record in self.records if record.hardware.get("load") is not None]
         busy = [machine["load"] for machine in machines if machine["load"] > (machine["cores"] or 1)]
-        if not busy:
-            return ""
-        cores = machines[0]["cores"]
-        return f" The machine was shared (load up to {max(busy):.1f} on {cores} cores): read ratios, not seconds."
+        if busy:
+            shared = f"load up to {max(busy):.1f} on {machines[0]['cores']} cores"
+            caption += f" The machine was shared ({shared}): read ratios, not seconds."
+        return Dots(
+            name=name,
+            title=title,
+            caption=caption,
+            x=Axis("seconds", log=True),
+            rows=[row.values([record.seconds for record in row.records]) for row in rows],
+            unit=" s",
+            digits=None,
+        )

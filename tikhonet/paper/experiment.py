@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Protocol
 from tikhonet.data.dataset import Dataset
 from tikhonet.paper import experiment_files
 from tikhonet.paper.comparison import ORDER, Claim, Comparison, Row
-from tikhonet.paper.figures import Figure
 from tikhonet.paper.labelled_images import SETS, read_images
+from tikhonet.paper.old_records import convert_folder
 from tikhonet.paper.records import FILE, Record, RecordError, Scored, read_lines
-from tikhonet.paper.scales import short
+from tikhonet.paper.sheets import Figure, short
 
 Watch = Callable[[int], None]
 """Hears of every step that a trial has done."""
@@ -112,7 +112,6 @@ class Experiment(ABC):
     sizes: ClassVar[Sequence[Any]] = (Size("quick"), Size("full"))
     """The quick one, and that of the paper."""
     record: ClassVar[type[Record]] = Scored
-    row: ClassVar[type[Row]] = Row
     score: ClassVar[Score] = Score()
     sides: ClassVar[Sequence[str]] = ("Measured",)
     """The headings of the findings of a claim."""
@@ -146,7 +145,7 @@ class Experiment(ABC):
         return ORDER.index(row.family), row.sparse
 
     def compare(self, records: Sequence[Record]) -> Any:
-        return Comparison.of(records, self.row, self.order)
+        return Comparison.of(records, Row, self.order)
 
     def columns(self, results: Any) -> list[Column]:
         """The table of results, after the column with the method."""
@@ -194,10 +193,17 @@ def find_experiment(name: str) -> Experiment:
 
 def load_records(folder: str | os.PathLike[str]) -> list[Any]:
     """All records of a run, by method and trial, each of the kind of its experiment."""
-    found = [parse(content, where) for where, content in read_lines(folder)]
+    found = [record for _, record in read_records(Path(folder))]
     if not found:
         raise RecordError(f"{Path(folder, FILE)} must hold records, and there are none; run the experiment first")
     return sorted(found, key=lambda record: (record.method, record.trial))
+
+
+def read_records(folder: Path) -> list[tuple[str, Any]]:
+    """Every record of a folder, with words for where it stands; a folder of version 0.1 is converted first."""
+    if (folder / "records").is_dir() and not (folder / FILE).exists():
+        convert_folder(folder)
+    return [(where, parse(content, where)) for where, content in read_lines(folder)]
 
 
 def parse(content: Mapping[str, Any], where: str) -> Record:

@@ -1,33 +1,32 @@
-"""Figures as data (series, axes, labels), each laid out in one place. A new kind of figure is one class with `draw`."""
+"""The kinds of figures, each as data and one `draw`. A new kind is one class."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.paper.canvas import WIDTH, Drawing
-from tikhonet.paper.scales import Scale, short, spread
+from tikhonet.network.extras import require
+from tikhonet.paper.sheets import COLOURS, Figure, short, tip
 
-PITCH, TOP, LEFT = 25.0, 26.0, 136.0
-"""In figures with a row a method: the height of a row, the room above the first, and the room for the labels."""
+DASHES = (0, (2.6, 1.6))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figure(ABC):
-    """`draw` lays the figure out on paper; page, PNG and PDF show that drawing."""
-
-    name: str
-    title: str
-    caption: str = ""
-
-    @abstractmethod
-    def draw(self) -> Drawing: ...
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places from 0 to 1 near the wanted ones, in their order, at least `gap` apart where there is room."""
+    order = sorted(range(len(wanted)), key=lambda k: wanted[k])
+    gap = min(gap, 1 / max(1, len(wanted) - 1))
+    placed, edge = list(wanted), -gap
+    for k in order:
+        placed[k] = edge = max(wanted[k], edge + gap)
+    edge = 1 + gap
+    for k in reversed(order):
+        placed[k] = edge = min(placed[k], edge - gap)
+    return placed
 
 
 @dataclass(frozen=True)
@@ -44,21 +43,26 @@ class Axis:
     whole: bool = False
     """Whether only whole numbers get ticks."""
 
-    def scale(self, values: Iterable[float], start: float, end: float) -> Scale:
+    def frame(self, ax: Any, side: str) -> None:
+        """Scale, limits and ticks of an axis on which everything is drawn; linear ones begin at zero or below."""
+        ticker, axis = require("matplotlib.ticker"), getattr(ax, f"{side}axis")
+        if self.log:
+            getattr(ax, f"set_{side}scale")("log")
+            low, high = getattr(ax, f"get_{side}lim")()
+            axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
+            axis.set_minor_locator(ticker.NullLocator())
+        elif self.whole:
+            ax.margins(**{side: 0.0})
+            axis.set_major_locator(ticker.MaxNLocator(6, integer=True))
+        elif self.ticks:
+            axis.set_major_locator(ticker.FixedLocator(self.ticks))
+        else:
+            low = min(0.0, getattr(ax.dataLim, f"{side}0")) if self.low is None else self.low
+            getattr(ax, f"set_{side}lim")(low, self.high)
+            axis.set_major_locator(ticker.MaxNLocator(6, steps=(1, 2, 5, 10)))
+        axis.set_major_formatter(lambda value, _: short(value))
         if self.falling:
-            start, end = end, start
-        if self.low is not None and self.high is not None:
-            return Scale(self.low, self.high, start, end, self.log)
-        if self.whole:
-            kept = list(values)
-            return Scale(min(kept), max(1, *kept), start, end)
-        if self.ticks:
-            room = 0.04 * (self.ticks[-1] - self.ticks[0]) or 1.0
-            return Scale(self.ticks[0] - room, self.ticks[-1] + room, start, end)
-        return Scale.around(values, start, end, log=self.log)
-
-    def ticks_of(self, scale: Scale) -> list[float]:
-        return list(self.ticks) or [v for v in scale.ticks() if not self.whole or v == round(v)]
+            axis.set_inverted(True)
 
 
 @dataclass(frozen=True)
@@ -85,12 +89,26 @@ class Line:
     """Whether the point is a cross: a figure from elsewhere."""
 
     @property
-    def kind(self) -> str:
-        return "line sparse" if self.dashed else "line"
-
-    @property
     def finite(self) -> list[Point]:
         return [point for point in self.points if math.isfinite(point.y)]
+
+    def draw(self, ax: Any, *, dots: bool, band: bool) -> None:
+        colour, shown = COLOURS[self.family], self.finite
+        x, y, low, high = zip(*((p.x, p.y, p.low, p.high) for p in shown), strict=True)
+        if band:
+            ax.fill_between(x, low, high, color=colour, alpha=0.13, lw=0)
+        if not self.lone:
+            ax.plot(x, y, color=colour, lw=1.2 if self.family == "sgd" else 1.9, ls=DASHES if self.dashed else "-")
+        if dots and not self.cross:
+            ax.vlines(x, low, high, color=colour, lw=1.4, alpha=0.45)
+        for point in shown:
+            fill = COLOURS["paper"] if point.hollow else colour
+            style = {"ms": 7, "mfc": fill, "mec": colour, "mew": 1.8, "alpha": 1.0 if dots else 0.0}
+            (spot,) = ax.plot([point.x], [point.y], "x" if self.cross else "o", **style)
+            tip(spot, point.tip)
+        if self.lone:
+            place = {"xytext": (4 if self.cross else 0, 9), "ha": "right" if self.cross else "center"}
+            ax.annotate(self.label, (x[0], y[0]), textcoords="offset points", color=colour, **place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,55 +124,33 @@ class Lines(Figure):
     dots: bool = False
     key: bool = False
 
-    def draw(self) -> Drawing:
-        drawing = Drawing(self.title, 380)
-        left, right, top, bottom = 46.0, WIDTH - 136.0, 26.0, 340.0
-        points = [point for line in self.lines for point in line.points]
-        x = self.x.scale([point.x for point in points], left, right)
-        y = self.y.scale([v for point in points for v in (point.y, point.low, point.high)], bottom, top)
-        drawing.grid_y(y, left, right)
-        ticks = self.x.ticks_of(x)
-        if self.x.log:
-            drawing.grid_x(x, top, bottom, ticks)
-        drawing.axis_x(x, bottom, self.x.label, ticks)
-        drawing.text("axis", 4, 10, self.y.label)
+    def draw(self, ax: Any) -> None:
         drawn = [line for line in self.lines if line.finite]
-        named = [line for line in drawn if not line.lone]
-        places = spread([y(line.finite[-1].y) for line in named], 15, top + 4, bottom - 4)
-        if self.key:
-            places = [top + 8 + 17 * k for k in range(len(named))]
         for line in drawn:
-            self.draw_line(drawing, line, x, y)
-        for line, place in zip(named, places, strict=True):
-            end = line.finite[-1]
+            line.draw(ax, dots=self.dots, band=not self.dots and not self.key)
+        self.x.frame(ax, "x")
+        self.y.frame(ax, "y")
+        ax.grid(self.x.log, axis="x")
+        ax.set_xlabel(self.x.label)
+        ax.annotate(self.y.label, (0, 1), (-40, 12), "axes fraction", "offset points", color=COLOURS["soft"])
+        named = [line for line in drawn if not line.lone]
+        ends = [(line.finite[-1].x, line.finite[-1].y) for line in named]
+        inside = [ax.transAxes.inverted().transform(ax.transData.transform(end)) for end in ends]
+        places = [0.98 - 0.055 * k for k in range(len(named))] if self.key else spread([y for _, y in inside], 0.05)
+        for line, (x, y), place in zip(named, inside, places, strict=True):
+            colour, out = COLOURS[line.family], {"transform": ax.transAxes, "clip_on": False}
             if self.key:
-                drawing.path(line.kind, [(right + 2, place), (right + 20, place)], line.family)
+                ax.plot([1.01, 1.07], [place] * 2, color=colour, lw=1.9, ls=DASHES if line.dashed else "-", **out)
             else:
-                leader = [(x(end.x), y(end.y)), (right + 6, place), (right + 10, place)]
-                drawing.path("leader", leader, line.family)
-            drawing.text("label", right + (25 if self.key else 13), place + 4, line.label, line.family)
-        return drawing
-
-    def draw_line(self, drawing: Drawing, line: Line, x: Scale, y: Scale) -> None:
-        shown = line.finite
-        spots = [(x(point.x), y(point.y)) for point in shown]
-        if not self.dots and not self.key:
-            kept = [point for point in shown if math.isfinite(point.low) and math.isfinite(point.high)]
-            outline = [(x(p.x), y(p.high)) for p in kept] + [(x(p.x), y(p.low)) for p in kept[::-1]]
-            drawing.path("band", outline, line.family)
-        if not line.lone:
-            drawing.path(line.kind, spots, line.family)
-        for point, (a, b) in zip(shown, spots, strict=True):
-            if line.cross:
-                for tilt in (4.5, -4.5):
-                    drawing.path("line", [(a - 4.5, b - tilt), (a + 4.5, b + tilt)], line.family)
-            elif self.dots:
-                drawing.path("range", [(a, y(point.low)), (a, y(point.high))], line.family)
-                drawing.circle("mean hollow" if point.hollow else "mean", a, b, 3.4, line.family)
-            if line.lone:
-                side = "end" if line.cross else "middle"
-                drawing.text(f"label {side}", a + (4 if line.cross else 0), b - 9, line.label, line.family)
-        drawing.mark([(spot, point.tip) for spot, point in zip(spots, shown, strict=True)])
+                ax.plot([x, 1.02, 1.035], [y, place, place], color=colour, lw=0.7, alpha=0.55, **out)
+            ax.text(
+                1.085 if self.key else 1.045,
+                place,
+                line.label,
+                color=colour,
+                va="center_baseline",
+                transform=ax.transAxes,
+            )
 
     def table(self) -> list[list[Any]]:
         """All points, under the names of the axes."""
@@ -179,13 +175,16 @@ class Rows(Figure):
 
     rows: Sequence[Values]
 
-    def labelled(self, below: float) -> tuple[Drawing, list[float]]:
-        """A drawing with the labels, and the heights of the rows."""
-        drawing = Drawing(self.title, TOP + PITCH * len(self.rows) + below)
-        heights = [TOP + PITCH * (k + 0.5) for k in range(len(self.rows))]
-        for row, middle in zip(self.rows, heights, strict=True):
-            drawing.text("label end", LEFT - 4, middle + 4, row.label, row.family)
-        return drawing, heights
+    @property
+    def height(self) -> float:
+        return 25.0 * len(self.rows) + self.edges[2] + self.edges[3]
+
+    def label_rows(self, ax: Any) -> None:
+        ax.set_yticks(range(len(self.rows)), [row.label for row in self.rows])
+        for label, row in zip(ax.get_yticklabels(), self.rows, strict=True):
+            label.set_color(COLOURS[row.family])
+        ax.set_ylim(max(1, len(self.rows)) - 0.5, -0.5)
+        ax.grid(False, axis="y")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,33 +196,38 @@ class Dots(Rows):
     digits: int | None = 2
     """Behind the point; None for three digits in all."""
     references: Sequence[tuple[str, float]] = ()
+    edges = (144, 52, 40, 26)
 
     def form(self, value: float) -> str:
         return short(value) if self.digits is None else f"{value:.{self.digits}f}"
 
-    def draw(self) -> Drawing:
-        drawing, heights = self.labelled(40)
-        bottom = drawing.height - 40
-        values = [value for row in self.rows for value in row.values] + [value for _, value in self.references]
-        x = self.x.scale(values, LEFT + 8, WIDTH - 52)
-        ticks = self.x.ticks_of(x)
-        drawing.grid_x(x, TOP - 4, bottom, ticks)
-        drawing.axis_x(x, bottom, self.x.label, ticks)
-        for name, value in self.references:
-            drawing.path("reference", [(x(value), TOP - 6), (x(value), bottom)])
-            drawing.text("label middle muted", x(value), 14, f"{name} {self.form(value)}{self.unit}")
-        for row, middle in zip(self.rows, heights, strict=True):
-            mean = sum(row.values) / len(row.values)
-            ends = [(x(min(row.values)), middle), (x(max(row.values)), middle)]
-            drawing.path("range", ends, row.family)
-            for value in row.values:
-                drawing.circle("dot", x(value), middle, 2.6, row.family)
-            drawing.circle("mean hollow" if row.hollow else "mean", x(mean), middle, 5.2, row.family)
-            drawing.text("value end", WIDTH - 4, middle + 4, self.form(mean))
+    def draw(self, ax: Any) -> None:
+        for place, row in enumerate(self.rows):
+            colour, mean = COLOURS[row.family], sum(row.values) / len(row.values)
+            ax.plot(row.values, [place] * len(row.values), "o", color=colour, ms=5.2, mew=0, alpha=0.55)
+            ax.hlines(place, min(row.values), max(row.values), color=colour, lw=1.4, alpha=0.45)
+            fill = COLOURS["paper"] if row.hollow else colour
+            (spot,) = ax.plot([mean], [place], "o", ms=10, mfc=fill, mec=colour, mew=1.8)
             trials = ", ".join(map(self.form, row.values))
-            tip = f"{row.title}\nmean {self.form(mean)}{self.unit} of {len(row.values)}: {trials}"
-            drawing.mark([((x(mean), middle), tip)])
-        return drawing
+            tip(spot, f"{row.title}\nmean {self.form(mean)}{self.unit} of {len(row.values)}: {trials}")
+            ax.annotate(
+                self.form(mean),
+                (1, place),
+                (48, 0),
+                ax.get_yaxis_transform(),
+                "offset points",
+                ha="right",
+                va="center_baseline",
+            )
+        for name, value in self.references:
+            ax.axvline(value, color=COLOURS["soft"], lw=1, ls=":")
+            words = f"{name} {self.form(value)}{self.unit}"
+            ax.annotate(
+                words, (value, 1), (0, 5), ax.get_xaxis_transform(), "offset points", ha="center", color=COLOURS["soft"]
+            )
+        self.label_rows(ax)
+        self.x.frame(ax, "x")
+        ax.set_xlabel(self.x.label)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,24 +236,20 @@ class Bars(Rows):
 
     columns: Sequence[str]
     what: str
+    edges = (144, 4, 8, 26)
 
-    def draw(self) -> Drawing:
-        drawing, heights = self.labelled(8)
-        pad, width = 8, (WIDTH - LEFT - 4) / len(self.columns)
-        full = width - pad - 38
-        starts = [LEFT + c * width + pad for c in range(len(self.columns))]
-        for start, column in zip(starts, self.columns, strict=True):
-            drawing.text("label muted", start, 14, column)
-        for row, middle in zip(self.rows, heights, strict=True):
-            places = []
-            for start, column, value in zip(starts, self.columns, row.values, strict=True):
-                length = full * (0.0 if math.isnan(value) else value) / 100
-                drawing.box("track", start, middle - 4, full, 8)
-                drawing.box("bar", start, middle - 4, length, 8, row.family)
-                drawing.text("value", start + full + 4, middle + 4, short(round(value, 1)))
-                places.append(((start + length, middle), f"{row.title}\n{column}: {short(value)}% {self.what}"))
-            drawing.mark(places)
-        return drawing
+    def draw(self, ax: Any) -> None:
+        for place, row in enumerate(self.rows):
+            for left, (column, value) in enumerate(zip(self.columns, row.values, strict=True)):
+                ax.barh(place, 0.5, 0.32, left, color=COLOURS["track"])
+                (bar,) = ax.barh(place, 0.005 * np.nan_to_num(value), 0.32, left, color=COLOURS[row.family])
+                tip(bar, f"{row.title}\n{column}: {short(value)}% {self.what}")
+                ax.text(left + 0.55, place, short(round(value, 1)), va="center_baseline")
+        self.label_rows(ax)
+        ax.set_xlim(0, len(self.columns))
+        ax.set_xticks(range(len(self.columns)), self.columns, ha="left")
+        ax.tick_params(axis="x", labeltop=True, labelbottom=False)
+        ax.grid(False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,28 +258,25 @@ class Confusion(Figure):
 
     counts: NDArray[Any]
     labels: Sequence[str]
+    edges = (44, 10, 6, 44)
 
-    def draw(self) -> Drawing:
-        size, left, top = len(self.counts), 44, 34
-        cell = (WIDTH - left - 10) / size
+    @property
+    def height(self) -> float:
+        return 476.0
+
+    def draw(self, ax: Any) -> None:
+        size = len(self.counts)
         worst = max(1, int((self.counts - np.diag(np.diag(self.counts))).max()))
-        drawing = Drawing(self.title, top + size * cell + 6)
-        drawing.text("axis middle", left + cell * size / 2, 12, "predicted")
-        drawing.text("axis middle", 12, top + cell * size / 2, "true", turned=True)
-        for i in range(size):
-            drawing.text("label middle", left + (i + 0.5) * cell, top - 7, str(i))
-            drawing.text("label end", left - 8, top + (i + 0.5) * cell + 4, str(i))
-            places = []
-            for j in range(size):
-                x, y, count = left + j * cell, top + i * cell, int(self.counts[i, j])
-                opacity = 0.0 if i == j or not count else 0.15 + 0.85 * count / worst
-                drawing.box("cell right" if i == j else "cell", x + 1, y + 1, cell - 2, cell - 2)
-                drawing.box("heat", x + 1, y + 1, cell - 2, cell - 2, opacity=opacity)
-                strong = " strong" if opacity > 0.55 else ""
-                middle = x + cell / 2, y + cell / 2
-                drawing.text(f"count middle{strong}", middle[0], middle[1] + 4, str(count) if count else "")
-                share = 100 * count / max(1, int(self.counts[i].sum()))
-                words = f"{self.labels[i]} taken for {self.labels[j]}"
-                places.append((middle, f"{words}\n{count} images, {share:.1f}% of all {self.labels[i]}"))
-            drawing.mark(places)
-        return drawing
+        for (i, j), count in np.ndenumerate(self.counts):
+            share = 0.0 if i == j or not count else 0.15 + 0.85 * count / worst
+            ax.barh(i, 0.95, 0.95, j - 0.475, color=COLOURS["track"], alpha=1.0 if i == j else 0.45)
+            (cell,) = ax.barh(i, 0.95, 0.95, j - 0.475, color=COLOURS["heat"], alpha=share)
+            words, part = f"{self.labels[i]} taken for {self.labels[j]}", count / max(1, self.counts[i].sum())
+            tip(cell, f"{words}\n{count} images, {100 * part:.1f}% of all {self.labels[i]}")
+            colour = COLOURS["paper" if share > 0.55 else "ink"]
+            ax.text(j, i, str(count) if count else "", ha="center", va="center_baseline", color=colour)
+        ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), xticks=range(size), yticks=range(size))
+        ax.set(xlabel="predicted", ylabel="true")
+        ax.xaxis.set_label_position("top")
+        ax.tick_params(axis="x", labeltop=True, labelbottom=False)
+        ax.grid(False)

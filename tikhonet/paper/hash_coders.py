@@ -95,7 +95,7 @@ class Classifier(Hasher):
             model = BCDClassifier(network=self.network, random_state=seed, **self.parameters)
             self.kept[:] = [(seed, X, model, fit(model, X, y, watch))]
         _, _, model, fields = self.kept[0]
-        return by_chunks(ClassifierHash(self.bits, model).assign(y, seed).codes), fields
+        return by_chunks(ClassifierHash(self.bits, model).assign(seed).codes), fields
 
 
 @dataclass(frozen=True)

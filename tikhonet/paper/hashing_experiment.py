@@ -26,13 +26,13 @@ from tikhonet.paper.baselines.classical_hashes import ITQ, PrincipalComponents, 
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash
 from tikhonet.paper.comparison import Claim
 from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Score, Size, Watch
-from tikhonet.paper.figures import Figure
 from tikhonet.paper.hash_coders import Classical, Classifier, Hasher, HashMethod, ToCodewords
-from tikhonet.paper.hash_databases import SETTINGS, Database, read_database
 from tikhonet.paper.hashing_findings import hashing_claims, hashing_figures
-from tikhonet.paper.hashing_results import SHOWN_BITS, AtLength, Coding, Hashing, HashRecord
+from tikhonet.paper.hashing_results import SHOWN_BITS, Coding, Hashing, HashRecord
+from tikhonet.paper.labelled_images import SETTINGS, Database, read_database
 from tikhonet.paper.pictures import Picture, photograph
 from tikhonet.paper.records import Pictures
+from tikhonet.paper.sheets import Figure
 
 FEW = 10_000
 FEWER = 5
@@ -104,7 +104,7 @@ class HashingExperiment(Experiment):
     name = "hashing"
     data_sets = tuple(SETTINGS)
     sizes = (QUICK, FULL)
-    record, row = HashRecord, Coding
+    record = HashRecord
     score = Score("mean_average_precision", "mAP", 4)
     sides = ("This library, here",)
     template = "hashing.html.j2"
@@ -157,8 +157,8 @@ class HashingExperiment(Experiment):
         return ORDER.index(row.name)
 
     def compare(self, records: Any) -> Hashing:
-        ordered = sorted(records, key=lambda record: (record.bits, record.trial))
-        return Hashing.of(ordered, Coding, self.order)  # type: ignore[return-value]
+        ordered: list[Any] = sorted(records, key=lambda record: (record.bits, record.trial))
+        return Hashing.of(ordered, Coding, self.order)
 
     def findings(self, results: Hashing) -> list[Claim]:
         return hashing_claims(results)
@@ -166,15 +166,13 @@ class HashingExperiment(Experiment):
     def figures(self, results: Hashing) -> list[Figure]:
         return hashing_figures(results)
 
-    def result_rows(self, results: Hashing) -> list[AtLength]:
+    def result_rows(self, results: Hashing) -> list[Coding]:
         return [
-            AtLength(way, bits)
-            for way in results.rows.values()
-            for bits in sorted({record.bits for record in way.records})
+            way.at(bits) for way in results.rows.values() for bits in sorted({record.bits for record in way.records})
         ]
 
     def columns(self, results: Hashing) -> list[Column]:
-        def measure(name: str) -> Callable[[AtLength], float | None]:
+        def measure(name: str) -> Callable[[Coding], float | None]:
             return lambda row: row.measure(name)
 
         four, two = "{:.4f}".format, "{:.2f}".format
@@ -187,10 +185,10 @@ class HashingExperiment(Experiment):
             Column("distinct codes", measure("distinct"), "{:,.0f}".format, wide=True),
             Column("bit balance", measure("balance"), two, wide=True),
             Column("bit correlation", measure("correlation"), two, wide=True),
-            Column("lowest by ties", lambda row: row.tied and row.tied.lower, hidden=True),
-            Column("highest by ties", lambda row: row.tied and row.tied.upper, hidden=True),
+            Column("lowest by ties", lambda row: row.precision and row.precision.lower, hidden=True),
+            Column("highest by ties", lambda row: row.precision and row.precision.upper, hidden=True),
             Column("empty balls", measure("empty_balls"), hidden=True),
-            Column("trials", lambda row: row.trials, hidden=True),
+            Column("trials", lambda row: len(row.records), hidden=True),
         ]
 
     def parts(self, results: Hashing) -> dict[str, Any]:
@@ -198,17 +196,18 @@ class HashingExperiment(Experiment):
         ways = [way for name in SHOWN if (way := results.rows.get(name)) and results.shown in way.lengths]
         retrieved = []
         for way in ways[:2]:
-            records = [record for record in way.at(results.shown or SHOWN_BITS) if record.pictures]
+            records = [record for record in way.at(results.shown or SHOWN_BITS).records if record.pictures]
             retrieved += [(way, query_pictures(record)) for record in records[:1]]
-        trials = sorted({row.trials for row in self.result_rows(results)})
+        trials = sorted({len(row.records) for row in self.result_rows(results)})
         return {"shown": results.shown, "retrieved": retrieved, "trials": trials}
 
 
-def ties(row: AtLength) -> str:
-    return f"{row.tied.lower:.3f}–{row.tied.upper:.3f}" if row.tied else ""  # noqa: RUF001
+def ties(row: Coding) -> str:
+    tied = row.precision
+    return f"{tied.lower:.3f}–{tied.upper:.3f}" if tied else ""  # noqa: RUF001
 
 
-def empty_balls(row: AtLength) -> str:
+def empty_balls(row: Coding) -> str:
     share = row.measure("empty_balls")
     return "" if share is None else f"{100 * share:.1f}%"
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from statistics import fmean
 
 from tikhonet.paper.comparison import Claim, Finding
-from tikhonet.paper.figures import Axis, Dots, Figure, Line, Lines, Point
+from tikhonet.paper.figures import Axis, Line, Lines, Point
 from tikhonet.paper.hashing_results import SHOWN_BITS, Coding, Hashing
-from tikhonet.paper.scales import short
+from tikhonet.paper.sheets import Figure, short
 
 OURS = ("bcd", "fewer", "words")
 PAPER_SPEED_UP = 9.0
@@ -48,13 +48,13 @@ Value = Callable[[Coding, int], float]
 
 
 def expected(way: Coding, bits: int) -> float:
-    return way.precision(bits).expected
+    return way.at(bits).score
 
 
 def within(hashing: Hashing, name: str) -> Finding:
     """Precision or recall within the radius, against ADMM's."""
     words = f"{name.capitalize()} within radius {hashing.first.retrieval.get('radius', 2)}"
-    return compare(hashing, "admm", words, lambda way, bits: way.measure(bits, f"{name}_within"))
+    return compare(hashing, "admm", words, lambda way, bits: way.at(bits).measure(f"{name}_within") or 0.0)
 
 
 def common(hashing: Hashing, rival: str, own: str = "bcd") -> tuple[Coding, Coding, list[int]] | None:
@@ -88,7 +88,7 @@ def faster(hashing: Hashing, rival: str, times: float) -> Finding:
     if not found:
         return missing(rival)
     for ours, theirs, lengths in found:
-        mine, other = (fmean(way.seconds_at(bits) for bits in lengths) for way in (ours, theirs))
+        mine, other = (fmean(way.at(bits).seconds for bits in lengths) for way in (ours, theirs))
         ratio = other / mine
         precision = [fmean(expected(way, bits) for bits in lengths) for way in (ours, theirs)]
         as_good = precision[0] >= precision[1] - hashing.noise(*precision)
@@ -101,9 +101,9 @@ def faster(hashing: Hashing, rival: str, times: float) -> Finding:
 
 def reaches(hashing: Hashing) -> Finding:
     ours = hashing.rows.get("bcd")
-    if not ours or SHOWN_BITS not in ours.lengths:
+    found = ours.at(SHOWN_BITS).precision if ours and SHOWN_BITS in ours.lengths else None
+    if not found:
         return Finding(f"bcd-{SHOWN_BITS} was not run or diverged.", None)
-    found = ours.precision(SHOWN_BITS)
     return Finding(f"{found}.", found.expected >= GOAL)
 
 
@@ -143,10 +143,11 @@ def precision_by_length(hashing: Hashing) -> Lines:
     lines = []
     for way in hashing.rows.values():
         points = []
-        for bits in way.lengths:
-            found, trials = way.precision(bits), [record.score for record in way.at(bits)]
-            tip = f"{way.title}\n{bits} bits: mAP {found}; trials " + ", ".join(f"{value:.4f}" for value in trials)
-            points.append(Point(bits, found.expected, found.lower, found.upper, tip, way.sparse))
+        for row in map(way.at, way.lengths):
+            if found := row.precision:
+                trials = ", ".join(f"{value:.4f}" for value in row.scores)
+                tip = f"{way.title}\n{row.bits} bits: mAP {found}; trials {trials}"
+                points.append(Point(row.bits, found.expected, found.lower, found.upper, tip, way.sparse))
         if points:
             lines.append(Line(way.label, way.family, points, way.sparse))
     return Lines(
@@ -194,7 +195,7 @@ def precision_recall(hashing: Hashing, bits: int) -> Lines:
 
 def balls(way: Coding, bits: int) -> Line:
     """Precision and recall of the balls of every radius, mean of the trials; from the first that is not empty."""
-    curves = [record.retrieval["curve"] for record in way.at(bits)]
+    curves = [record.retrieval["curve"] for record in way.at(bits).records]
     means = ([fmean(values) for values in zip(*(curve[name] for curve in curves), strict=True)] for name in POOLED)
     points = [
         Point(r, p, p, p, f"{way.title}\nradius {radius}: precision {p:.4f}, recall {r:.4f}")
@@ -204,14 +205,9 @@ def balls(way: Coding, bits: int) -> Line:
     return Line(way.label, way.family, points, way.sparse)
 
 
-def training_seconds(hashing: Hashing) -> Dots:
-    return Dots(
-        name="seconds",
-        title="Training time",
-        caption="Seconds of training alone, every length and trial; the classifier is trained once for all lengths. "
-        f"Coding, search and measures are not counted.{hashing.load()}",
-        x=Axis("seconds", log=True),
-        rows=[way.values([record.seconds for record in way.records]) for way in hashing.rows.values()],
-        unit=" s",
-        digits=None,
+def training_seconds(hashing: Hashing) -> Figure:
+    caption = (
+        "Seconds of training alone, every length and trial; the classifier is trained once for all lengths. Coding, "
+        "search and measures are not counted."
     )
+    return hashing.seconds(list(hashing.rows.values()), name="seconds", title="Training time", caption=caption)

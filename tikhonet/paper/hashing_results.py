@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -70,56 +69,30 @@ class Coding(Row):
         diverged = {record.bits for record in self.records if not record.retrieval}
         return sorted({record.bits for record in self.records} - diverged)
 
-    def at(self, bits: int) -> list[HashRecord]:
-        return [record for record in self.records if record.bits == bits]
+    def at(self, bits: int) -> Coding:
+        """The trials at one length."""
+        return Coding(tuple(record for record in self.records if record.bits == bits))
 
-    def precision(self, bits: int) -> Tied:
-        """Mean average precision, mean of the trials, with the mean bounds by the order of ties."""
-        found = [record.retrieval["mean_average_precision"] for record in self.at(bits)]
+    @property
+    def bits(self) -> int:
+        return self.records[0].bits
+
+    @property
+    def precision(self) -> Tied | None:
+        """Mean average precision, mean of the trials, with the mean bounds by ties; None where a trial diverged."""
+        if not all(record.retrieval for record in self.records):
+            return None
+        found = [record.retrieval["mean_average_precision"] for record in self.records]
         return Tied(*(fmean(part[name] for part in found) for name in ("expected", "lower", "upper")))
 
-    def measure(self, bits: int, name: str) -> float:
+    def measure(self, name: str) -> float | None:
         """A measure without ties: of the retrieval such as "precision_within", or of the codes such as "balance"."""
-        return fmean(float((record.retrieval | record.codes)[name]) for record in self.at(bits))
-
-    def seconds_at(self, bits: int) -> float:
-        """The least of the trials: the work is the same in all, and some may have shared their core."""
-        return min(record.seconds for record in self.at(bits))
-
-
-@dataclass(frozen=True)
-class AtLength:
-    """One way at one length: a row of the table of results."""
-
-    way: Coding
-    bits: int
-
-    @property
-    def title(self) -> str:
-        return self.way.title
-
-    @property
-    def family(self) -> str:
-        return self.way.family
-
-    @property
-    def trials(self) -> int:
-        return len(self.way.at(self.bits))
+        return self.mean(lambda record: (record.retrieval | record.codes)[name]) if self.precision else None
 
     @property
     def seconds(self) -> float:
-        return self.way.seconds_at(self.bits)
-
-    @property
-    def tied(self) -> Tied | None:
-        return self.way.precision(self.bits) if self.bits in self.way.lengths else None
-
-    @property
-    def score(self) -> float | None:
-        return self.tied.expected if self.tied else None
-
-    def measure(self, name: str) -> float | None:
-        return self.way.measure(self.bits, name) if self.tied else None
+        """The least of the trials: the work is the same in all, and some may have shared their core."""
+        return min(record.seconds for record in self.records)
 
 
 class Hashing(Comparison[Coding]):
@@ -133,10 +106,3 @@ class Hashing(Comparison[Coding]):
     def shown(self) -> int | None:
         """The length to show curves and pictures of; None where everything diverged."""
         return SHOWN_BITS if SHOWN_BITS in self.lengths else max(self.lengths, default=None)
-
-    def noise(self, *values: float) -> float:
-        """The largest standard error that a difference of two means over these queries can have.
-
-        A query's value lies in 0 to 1, so that its variance is at most p (1 - p) with p the mean.
-        """
-        return math.sqrt(sum(p * (1 - p) for p in values) / self.first.data["queries"])

@@ -1,4 +1,8 @@
-"""Labelled images as rows, in a training and a test part: the data of most experiments."""
+"""Labelled images as rows: a training and a test part, or for hashing (Sec. 3.3.2) a database and queries.
+
+The database is a data set's training part, the queries are its test part. Either all of the database is trained on, and
+all test images are queries; or 5,000 of its images, each class by its share, and 1,000 queries.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,9 +18,43 @@ from numpy.typing import NDArray
 
 from tikhonet.data import load
 from tikhonet.data.dataset import SPLITS, Dataset
+from tikhonet.data.gist import gist
 
 SETS = ("digits", "mnist", "fashion-mnist")
 """The digits are scikit-learn's of 8 x 8 pixels, which need no download."""
+TRAINED, QUERIES = 5000, 1000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A data set, what is seen of its images (pixels or descriptors), whether all are trained on, and the network."""
+
+    data: str
+    hidden: tuple[int, ...]
+    gist: bool = False
+    part: bool = False
+
+
+MNIST, CIFAR10 = (256,) * 48, (1024,) * 16
+"""The paper's networks."""
+SETTINGS = {
+    "digits": Setting("digits", (64,) * 16),
+    "mnist": Setting("mnist", MNIST),
+    "mnist-5000": Setting("mnist", MNIST, part=True),
+    "cifar10": Setting("cifar10", CIFAR10, gist=True),
+    "cifar10-5000": Setting("cifar10", CIFAR10, gist=True, part=True),
+    "cifar10-pixels": Setting("cifar10", CIFAR10),
+    "cifar10-pixels-5000": Setting("cifar10", CIFAR10, part=True),
+}
+"""By name; cifar10 is seen through GIST-like descriptors, cifar10-pixels as it is."""
+
+
+def digest(*parts: NDArray[Any]) -> str:
+    """The SHA-256 of arrays as they are used: values in float32, labels in int64."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(np.ascontiguousarray(part, np.int64 if part.dtype.kind == "i" else np.float32).data)
+    return found.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -54,10 +93,6 @@ class Images:
 
     def describe(self) -> dict[str, Any]:
         """Everything that identifies the data in a record; the digest is of pixels and labels as they are used."""
-        digest = hashlib.sha256()
-        for X, y in ((self.X_train, self.y_train), (self.X_test, self.y_test)):
-            digest.update(np.ascontiguousarray(X, np.float32).data)
-            digest.update(np.ascontiguousarray(y, np.int64).data)
         return {
             "name": self.name,
             "train": len(self.X_train),
@@ -65,7 +100,7 @@ class Images:
             "classes": self.classes,
             "shape": list(self.shape),
             "labels": list(self.labels) or [str(number) for number in range(self.classes)],
-            "sha256": digest.hexdigest(),
+            "sha256": digest(self.X_train, self.y_train, self.X_test, self.y_test),
         }
 
 
@@ -88,3 +123,103 @@ def read_images(name: str, load: Callable[[str, str], Dataset] = load) -> Images
     """One of `SETS`; `load(data set, split)` reads."""
     train, test = (load(name, split) for split in SPLITS)
     return Images(train.X, train.y, test.X, test.y, name, train.shape, train.classes)
+
+
+@dataclass(frozen=True)
+class Database:
+    """`X` and `y` are searched for `X_query` and `y_query`; the rows of `trained` are learned from (None: all).
+
+    `images` and `query_images` are the same as pictures, bytes of height x width or channels x height x width.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    X_query: NDArray[Any]
+    y_query: NDArray[Any]
+    images: NDArray[np.uint8]
+    query_images: NDArray[np.uint8]
+    name: str
+    hidden: tuple[int, ...]
+    """Widths of the networks' hidden layers."""
+    seen: str = "pixels"
+    labels: tuple[str, ...] = ()
+    trained: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        for part, X, y, images in (
+            ("", self.X, self.y, self.images),
+            ("_query", self.X_query, self.y_query, self.query_images),
+        ):
+            check_rows(part, X, y)
+            if len(images) != len(X) or images.dtype != np.uint8:
+                raise ValueError(
+                    f"the pictures of X{part} must be bytes, one for each of its {len(X)} rows, "
+                    f"got {len(images)} of {images.dtype}"
+                )
+        if self.X.shape[1] != self.X_query.shape[1]:
+            raise ValueError(f"X_query must have {self.X.shape[1]} columns as X has, got {self.X_query.shape[1]}")
+        if not np.isin(self.y_query, self.y).any():
+            raise ValueError("y_query must share labels with y, or nothing could be found")
+
+    @cached_property
+    def X_train(self) -> NDArray[Any]:
+        return self.X if self.trained is None else self.X[self.trained]
+
+    @cached_property
+    def y_train(self) -> NDArray[Any]:
+        return self.y if self.trained is None else self.y[self.trained]
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that identifies the data in a record; the digest is of all that is learned from and searched."""
+        trained = () if self.trained is None else (self.trained,)
+        classes = int(self.y.max()) + 1
+        return {
+            "name": self.name,
+            "train": len(self.X_train),
+            "database": len(self.X),
+            "queries": len(self.X_query),
+            "features": self.X.shape[1],
+            "seen": self.seen,
+            "hidden": list(self.hidden),
+            "classes": classes,
+            "labels": list(self.labels) or [str(number) for number in range(classes)],
+            "sha256": digest(self.X, self.X_query, self.y, self.y_query, *trained),
+        }
+
+
+def read_database(name: str, read: Callable[[str, str], Dataset]) -> Database:
+    """The setting of that name; `read(data set, split)` loads."""
+    if name not in SETTINGS:
+        raise ValueError(f"name must be one of {', '.join(SETTINGS)}, got {name!r}")
+    setting = SETTINGS[name]
+    base, queries = (read(setting.data, split) for split in ("train", "test"))
+    trained = spread_over_classes(base.y, TRAINED) if setting.part else None
+    asked = spread_over_classes(queries.y, QUERIES) if setting.part else np.arange(len(queries))
+    return Database(
+        gist(base.values) if setting.gist else base.X,
+        base.y,
+        gist(queries.values[asked]) if setting.gist else queries.X[asked],
+        queries.y[asked],
+        shades(base),
+        shades(queries)[asked],
+        name,
+        setting.hidden,
+        "GIST-like descriptors" if setting.gist else "pixels",
+        base.classes,
+        trained,
+    )
+
+
+def spread_over_classes(y: NDArray[Any], count: int, seed: int = 0) -> NDArray[np.intp]:
+    """`count` rows in their order, drawn so that each class has its share of them."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    order = order[np.argsort(y[order], kind="stable")]
+    return np.sort(order[((np.arange(count) + 0.5) * len(y) / count).astype(int)])
+
+
+def shades(data: Dataset) -> NDArray[np.uint8]:
+    """The pixels as bytes from 0 to 255."""
+    if data.largest == 255:
+        return data.values
+    scaled: NDArray[np.uint8] = np.rint(data.values * (255 / data.largest)).astype(np.uint8)
+    return scaled

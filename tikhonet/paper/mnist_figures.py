@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from tikhonet.paper.figures import Axis, Bars, Dots, Figure, Line, Lines, Point
+from tikhonet.paper.figures import Axis, Bars, Dots, Line, Lines, Point
 from tikhonet.paper.network_results import NetworkRow, Networks
-from tikhonet.paper.scales import short
+from tikhonet.paper.sheets import Figure, short
 
 
 def mnist_figures(results: Networks) -> list[Figure]:
@@ -89,13 +89,5 @@ def errors(results: Networks) -> Dots:
 def seconds(results: Networks, rows: list[NetworkRow]) -> Dots:
     part = [row for row in rows if row.records[0].samples < row.records[0].data["train"]]
     note = f" Alg. 1 and proximal descent saw {part[0].records[0].samples:,} images only." if part else ""
-    return Dots(
-        name="c",
-        title="(c) Training time",
-        caption="Seconds of training alone; measurements, classifier and certificate are not counted."
-        f"{note}{results.load()}",
-        x=Axis("seconds", log=True),
-        rows=[row.values([record.seconds for record in row.records]) for row in rows],
-        unit=" s",
-        digits=None,
-    )
+    caption = f"Seconds of training alone; measurements, classifier and certificate are not counted.{note}"
+    return results.seconds(rows, name="c", title="(c) Training time", caption=caption)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
+import torch
+
 from tikhonet.paper import pictures
 from tikhonet.paper.comparison import Comparison, Row
 from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Score, Watch
 from tikhonet.paper.labelled_images import Images
-from tikhonet.paper.network_measures import Tensors, nonzero, picture_arrays, refit
-from tikhonet.paper.network_trials import NetworkMethod
+from tikhonet.paper.network_trials import NetworkMethod, nonzero, picture_arrays, refit
 from tikhonet.paper.records import Record
 
 
@@ -95,7 +96,9 @@ class NetworkRow(Row):
 
 
 class Networks(Comparison[NetworkRow]):
-    """All networks of a run."""
+    """All networks of a run; errors are in percent."""
+
+    whole = 100.0
 
     def best(self, *families: str) -> NetworkRow | None:
         """The dense method of these families with the lowest error."""
@@ -105,33 +108,27 @@ class Networks(Comparison[NetworkRow]):
     def median_sgd(self, name: str) -> float:
         return float(median([getattr(row, name) for row in self.family("sgd")] or [math.nan]))
 
-    def noise(self, *errors: float) -> float:
-        """The standard error, in points, of a difference of two error rates on this test set."""
-        shares = [error / 100 for error in errors]
-        return 100 * math.sqrt(sum(p * (1 - p) for p in shares) / int(self.first.data["test"]))
-
 
 class NetworkExperiment(Experiment):
     """The trial, record and columns that experiments on the paper's network share."""
 
-    record, row = NetworkRecord, NetworkRow
+    record = NetworkRecord
     score = Score("error_percent", "test error %", 2)
 
     @abstractmethod
     def methods(self, size: Any, data: Images, epochs: int | None = None) -> list[NetworkMethod]: ...
 
     def compare(self, records: Any) -> Networks:
-        return Networks.of(records, NetworkRow, self.order)  # type: ignore[return-value]
+        return Networks.of(records, NetworkRow, self.order)
 
     def trial(self, method: NetworkMethod, data: Images, seed: int, watch: Watch) -> dict[str, Any]:
-        tensors = Tensors.of(data)
-        targets = method.problem.loss.encode(tensors.y, tensors.classes)
-        outcome = method.train(tensors.X, targets, seed, watch)
-        errors, scores = refit(method.problem.network, outcome, tensors, seed)
+        X, y = torch.tensor(data.X_train, dtype=torch.float32), torch.tensor(data.y_train, dtype=torch.int64)
+        outcome = method.train(X, method.problem.loss.encode(y, data.classes), seed, watch)
+        errors, scores = refit(method.problem.network, outcome, X, y, data, seed)
         return outcome.fields | {
             **errors,
             "sparse": method.sparse,
-            "samples": len(tensors.X[: method.rows]),
+            "samples": len(X[: method.rows]),
             "nonzero": nonzero(outcome),
             "pictures": self.pictures(picture_arrays(outcome, scores, data)),
         }

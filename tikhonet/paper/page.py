@@ -18,10 +18,8 @@ from typing import Any
 from tikhonet.network.extras import require
 from tikhonet.paper.comparison import Comparison
 from tikhonet.paper.experiment import Experiment, Table, find_experiment, load_records
-from tikhonet.paper.figures import Figure
-from tikhonet.paper.old_records import convert_folder
 from tikhonet.paper.records import Record, write_whole
-from tikhonet.paper.scales import short
+from tikhonet.paper.sheets import Figure, short
 
 COMMON = ("experiment", "size", "method", "seed", "message")
 """Texts of a record that its table of trials leaves out."""
@@ -45,12 +43,11 @@ def write_report(output: str | os.PathLike[str], *, command: str | None = None) 
     `command` is what the page says redoes it.
     """
     folder = Path(output)
-    convert_folder(folder)
     records = load_records(folder)
     experiment = find_experiment(records[0].experiment)
     results = experiment.compare(records)
     figures = experiment.figures(results)
-    drawn = [path for figure in figures for path in figure.draw().save(folder / "figures", figure.name)]
+    drawn = [save_figure(figure, form, folder / "figures") for figure in figures for form in ("png", "pdf")]
     saved = [
         save_table(table, folder / "tables" / f"{name}.csv") for name, table in tables(experiment, results).items()
     ]
@@ -94,7 +91,7 @@ def inline(figure: Figure) -> Any:
     """The figure as a part of the page."""
     from markupsafe import Markup
 
-    return Markup(figure.draw().svg())
+    return Markup(figure.svg())
 
 
 def asset(name: str) -> str:
@@ -166,6 +163,12 @@ def curve_points(values: dict[str, Any]) -> Iterator[tuple[str, int, float | Non
             yield from ((name, step, number) for step, number in enumerate(value))
 
 
+def save_figure(figure: Figure, form: str, folder: Path) -> Path:
+    path = folder / f"figure_{figure.name}.{form}"
+    write_whole(path, figure.save(form))
+    return path
+
+
 def save_table(table: Table, path: Path) -> Path:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows([[cell(value) for value in row] for row in table])
@@ -176,4 +179,6 @@ def save_table(table: Table, path: Path) -> Path:
 def cell(value: Any) -> Any:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.6g}"
+    if isinstance(value, str) and value.startswith("="):
+        return f"'{value}"  # text, which no spreadsheet computes
     return "" if value is None else value

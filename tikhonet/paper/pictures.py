@@ -49,11 +49,9 @@ def sheet(tiles: NDArray[Any], columns: int) -> NDArray[Any]:
     """Tiles side by side with an empty line between them."""
     count, height, width, depth = tiles.shape
     rows = -(-count // columns)
-    page = np.zeros((rows * (height + 1) - 1, columns * (width + 1) - 1, depth))
-    for k in range(count):
-        top, left = (k // columns) * (height + 1), (k % columns) * (width + 1)
-        page[top : top + height, left : left + width] = tiles[k]
-    return page
+    padded = np.pad(tiles, ((0, rows * columns - count), (0, 1), (0, 1), (0, 0)))
+    page = padded.reshape(rows, columns, height + 1, width + 1, depth).swapaxes(1, 2)
+    return page.reshape(rows * (height + 1), columns * (width + 1), depth)[:-1, :-1]
 
 
 def pattern(record: Record, layer: str, caption: str) -> Picture:

@@ -1,11 +1,13 @@
 """The records of a run: one line of `records.jsonl` for every finished trial, appended whole and flushed to the disk.
 
-A line says what was run, on what, with which figures, and holds the small arrays that the page draws of that trial.
+A line says what was run, on what, with which figures, and holds the small arrays that the page draws of that trial. It
+ends with a digest of itself.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import math
@@ -88,7 +90,7 @@ class Record:
             ) from None
 
     def to_json(self) -> str:
-        return json.dumps({"version": VERSION} | asdict(self), allow_nan=False, separators=(",", ":")) + "\n"
+        return seal({"version": VERSION} | asdict(self))
 
     @classmethod
     def parse(cls, content: Mapping[str, Any], where: str) -> Self:
@@ -126,6 +128,16 @@ KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
+def seal(content: Mapping[str, Any]) -> str:
+    """A line of the file: the content, and last its digest, by which damage is found."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return f'{text[:-1]},"digest":"{digest(text.encode())}"}}\n'
+
+
+def digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:32]
+
+
 def read_lines(folder: str | os.PathLike[str]) -> list[tuple[str, dict[str, Any]]]:
     """Every line of a run's records, with words for where it stands.
 
@@ -140,8 +152,11 @@ def read_lines(folder: str | os.PathLike[str]) -> list[tuple[str, dict[str, Any]
 
 def parse_line(path: Path, number: int, line: bytes) -> tuple[str, dict[str, Any]]:
     where = f"{path}, line {number}"
+    text, _, ending = line.rpartition(b',"digest":')
+    if ending != f'"{digest(text + b"}")}"}}'.encode():
+        raise RecordError(f"{where} must end with the digest of its content, and does not: it is damaged; {REMEDY}")
     try:
-        content = json.loads(line)
+        content = json.loads(text + b"}")
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{where} must be a record in JSON, but does not parse ({error}); {REMEDY}") from None
     if not isinstance(content, dict) or content.pop("version", None) != VERSION:

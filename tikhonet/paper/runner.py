@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from tikhonet.paper.experiment import Data, Experiment, Method, parse
-from tikhonet.paper.old_records import convert_folder
+from tikhonet.paper.experiment import Data, Experiment, Method, read_records
 from tikhonet.paper.records import (
     FILE,
     Record,
@@ -21,7 +20,6 @@ from tikhonet.paper.records import (
     append_record,
     hardware,
     pack_pictures,
-    read_lines,
     versions,
 )
 
@@ -56,24 +54,20 @@ class Forecast:
         self.known = {record.method: record.wall for record in done}
         self.clock = time.perf_counter()
 
-    def begin(self) -> None:
-        self.clock = time.perf_counter()
-
     def end(self, record: Record) -> None:
         self.known[record.method] = record.wall
         self.queue.pop(0)
+        self.clock = time.perf_counter()
 
     def seconds_left(self, share: float) -> float | None:
         """The seconds to the end, with this share of the first trial in the queue done."""
-        spent = time.perf_counter() - self.clock
-        known = dict(self.known)
-        if self.queue and share > 0.2:
+        spent, known = time.perf_counter() - self.clock, dict(self.known)
+        if share > 0.2:
             known[self.queue[0]] = spent / share
         if not known:
             return None
         usual = sum(known.values()) / len(known)
-        expected = [known.get(method, usual) for method in self.queue]
-        return max(0.0, sum(expected) - spent)
+        return max(0.0, sum(known.get(method, usual) for method in self.queue) - spent)
 
 
 def run(
@@ -99,7 +93,6 @@ def run(
     folder = Path(output or experiment.name)
     methods = experiment.choose(experiment.methods(size, data, epochs), solvers)
     identity = {"experiment": experiment.name, "size": size.name, "data": data.describe()}
-    convert_folder(folder)
     queue = [(trial, method) for trial in trials for method in methods]
     found = finished(folder, queue, identity)
     waiting = [job for job in queue if name_of(job) not in found]
@@ -114,7 +107,6 @@ def run(
                     left = forecast.seconds_left(step / method.steps)
                     progress(Progress(method.title, trial, step, method.steps, done, len(queue), left))
 
-            forecast.begin()
             watch(0)
             found |= finished(folder, queue, identity)  # by another process meanwhile
             if (name := name_of((trial, method))) not in found:
@@ -160,14 +152,13 @@ def do_trial(
 def finished(folder: Path, queue: Sequence[tuple[int, Method]], identity: Mapping[str, Any]) -> dict[str, Record]:
     """All records of the folder by name; an error if one is of another run, or of this trial with other settings."""
     methods, found = {name_of(job): job[1] for job in queue}, {}
-    for where, content in read_lines(folder):
+    for where, record in read_records(folder):
         for name, value in identity.items():
-            if content.get(name) != value:
-                held, wanted = told_apart(content.get(name), value)
+            if getattr(record, name) != value:
+                held, wanted = told_apart(getattr(record, name), value)
                 raise RecordError(
                     f"{folder} holds trials of {held}, and {wanted} is asked for; choose another folder (--output)"
                 )
-        record = parse(content, where)
         asked = methods[record.name].settings() if record.name in methods else record.settings
         keys = sorted(asked.keys() | record.settings.keys())
         if different := [key for key in keys if asked.get(key) != record.settings.get(key)]:

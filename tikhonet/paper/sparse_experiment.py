@@ -17,10 +17,10 @@ from tikhonet.paper.baselines.backprop import Backprop
 from tikhonet.paper.baselines.pruning import Pruning
 from tikhonet.paper.comparison import ORDER, Claim
 from tikhonet.paper.experiment import DIVERGED, Column, Size, Table
-from tikhonet.paper.figures import Figure
 from tikhonet.paper.labelled_images import Images
 from tikhonet.paper.network_results import NetworkExperiment, NetworkRow, Networks, error_range
 from tikhonet.paper.network_trials import MiniBatch, NetworkMethod
+from tikhonet.paper.sheets import Figure
 from tikhonet.paper.sparse_findings import frontier, sparse_claims
 from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.objective import Problem

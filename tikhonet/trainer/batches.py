@@ -41,6 +41,16 @@ def add_numbers(reduce: Reduce, *numbers: float) -> list[float]:
     return sums
 
 
+def mean(values: Tensor, weight: Tensor | None, reduce: Reduce) -> float:
+    """The mean of one number per row, by weight, over the rows of all ranks."""
+    if weight is None:
+        sums = values.sum(), values.new_tensor(len(values))
+    else:
+        sums = values @ weight.to(values), weight.to(values).sum()
+    total, count = reduce(torch.stack(sums))
+    return float(total / count)
+
+
 def check_weight(name: str, weight: Tensor, rows: int, zero: bool = False) -> None:
     """Raise unless there is one weight for each row, finite and not negative; all zero only where that is allowed."""
     if tuple(weight.shape) != (rows,):

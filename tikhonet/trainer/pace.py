@@ -44,6 +44,9 @@ class Pace:
     """Rows on which a step's change is measured: enough for a mean square, and next to nothing to compute."""
     probe_speed: float = 0.05
     """How fast mean squares of signal and change follow: over 20 steps, so that one odd batch sets no length."""
+    least_change: float = 1e-5
+    """The mean square of the relative change, over its largest, from which on steps shrink with the gradient: runs that
+    fit well stay above it, and steps that did not shrink would blow the weights up once nothing is left to learn."""
 
     check_every: int = 5
     """Steps between two checks of a step's loss, each of which costs a forward pass on some rows."""
@@ -66,6 +69,8 @@ class Pace:
     """A rise by this share of the first loss is none: a loss near zero may double at any time."""
     retreat_cut: float = 0.5
     """The factor on the trust then: what has failed over many steps needs much shorter ones."""
+    least_trust: float = 1e-6
+    """The trust below which a loss that is no number ends the run: shorter steps have not helped twenty times."""
     good_every: int = 10
     """Steps between two looks at whether a state is good, since remembering one copies all matrices."""
     good_rise: float = 1.05
@@ -97,12 +102,16 @@ class Pace:
         gain = min(self.largest_gain, self.size**0.5)
         return float(trust * self.preset.change * gain * depth * length * (1 - self.annealing * (t / self.total)))
 
-    def length(self, rate: float, signal: float, change: float, latest: float, share: float) -> float:
+    def counted(self, change: float, latest: float, share: float) -> float:
+        """The mean square change that counts: a sudden large one at once, a sudden small one as the mean follows."""
+        return max(change, latest * share)
+
+    def length(self, rate: float, signal: float, change: float, peak: float) -> float:
         """The factor on a direction for this relative change, from mean squares of signal and unscaled change.
 
-        A sudden large change (the `latest`) counts at once, a sudden small one only as the mean follows.
+        It is bounded by the `peak`, the largest of all `change / signal`: a vanishing gradient makes a vanishing step.
         """
-        return float(rate * (signal / (max(change, latest * share) + TINY)) ** 0.5)
+        return float(rate * (signal / (max(change, self.least_change * peak * signal) + TINY)) ** 0.5)
 
     def renews(self, t: int, every: int) -> bool:
         """Whether step t renews a statistic that is due every so many steps of 1000 rows."""

@@ -18,15 +18,15 @@ from tikhonet.descent.result import Status
 from tikhonet.network.graph import Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
-from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, add_numbers, as_batches, checked
+from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, add_numbers, as_batches, checked, mean
 from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
 from tikhonet.trainer.state import TrainingState
-from tikhonet.trainer.statistics import RunningClassifier, mean_squares
-from tikhonet.trainer.step import Stepper
+from tikhonet.trainer.statistics import fit_classifier, is_finite, mean_squares
+from tikhonet.trainer.step import NUMERICAL, Stepper
 from tikhonet.trainer.sweep import TINY
 from tikhonet.trainer.training import Epoch, Training, best_epoch
 
@@ -38,7 +38,7 @@ Watch = Callable[[Epoch], bool | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Stochastic(Recipe):
-    """Mini-batch block coordinate descent.
+    """Mini-batch block coordinate descent; the parameters of its steps, its start and its sparsity are `Recipe`'s.
 
     With a `budget` the run ends with a least-squares refit on its support.
 
@@ -55,14 +55,6 @@ class Stochastic(Recipe):
     refit : bool, default=True
         Whether V is at last fitted to the features without dropout, one more forward pass; else it is the running
         average.
-    change, momentum, damping_U, damping_W, ridge_V, memory, averaging, rank, metric : optional
-        The lengths, dampings and memories of the steps: see `Recipe`.
-    initial, initial_scale : optional
-        Where random weights come from, and their scale: see `Recipe`.
-    drop_inputs, drop_features : float, optional
-        The dropout of inputs and features: see `Recipe`.
-    budget : Budget, optional
-        How many weights may be nonzero: see `Budget`.
     """
 
     epochs: int = 10
@@ -131,14 +123,10 @@ class Stochastic(Recipe):
     ) -> Tensor:
         """V-step on features, which the batches hold in place of X, in this unit, so that no square overflows.
 
-        Losses that are not quadratic begin at V.
+        Losses that are not quadratic begin at V and iterate the batches many times.
         """
-        clean = RunningClassifier.start(V * unit)
         ridge = CLEAN_RIDGE * self.preset(problem.network).ridge_V
-        for batch in batches:
-            rows = add_numbers(reduce, batch.total)[0]
-            clean = clean.update(batch, rows, problem.loss, beta=1.0, ridge=ridge, reduce=reduce)
-        return clean.within(problem.V_set, problem.loss, ridge, unit)
+        return fit_classifier(problem, V, batches, ridge, unit, reduce)
 
 
 @dataclass(frozen=True)
@@ -164,7 +152,8 @@ class _Run:
                 state, status = before, Status.INTERRUPTED
                 break
             except FloatingPointError as error:
-                state = changed(state.close_epoch(), generator=state.opened)
+                opened = before.generator if before.opened is None else before.opened
+                state = changed((state if state.finite else before).close_epoch(), generator=opened)
                 status, detail = Status.NONFINITE, str(error)
                 break
             state = changed(state.close_epoch(), epochs=[*state.epochs, epoch])
@@ -179,7 +168,10 @@ class _Run:
                 status = Status.INTERRUPTED
                 break
         best = state.best if self.validation and status is not Status.NONFINITE else None
-        return self.finish(best or state, state, status, detail)
+        try:
+            return self.finish(best or state, state, status, detail)
+        except NUMERICAL as error:
+            return self.finish(best or state, state, Status.NONFINITE, str(error))
 
     def steps(self, state: TrainingState) -> Iterator[TrainingState]:
         """The states after the steps of an epoch, or of what is left of it."""
@@ -197,6 +189,8 @@ class _Run:
         return checked(self.batches.epoch(generator), self.first, number, self.stepper.reduce)
 
     def measure(self, state: TrainingState, seconds: float) -> Epoch:
+        if not state.finite:
+            raise FloatingPointError(f"epoch {len(state.epochs) + 1} gave NaN or infinity")
         number, loss, error = len(state.epochs) + 1, state.epoch_loss / max(state.epoch_rows, TINY), float("nan")
         value = loss
         if self.validation:
@@ -218,11 +212,9 @@ class _Run:
         W = {pair: problem.edge_set(pair).project(matrix) for pair, matrix in W.items()}
         V = problem.V_set.project(best.average.V / scale)
         if solver.refit and not broken:
-            batches = (
-                batch._replace(X=problem.network.features(batch.X, W).div_(scale))
-                for _, batch in self.epoch(torch.Generator().manual_seed(0))
-            )
-            V = solver.refit_V(problem, V, batches, scale, self.stepper.reduce)
+            V = solver.refit_V(problem, V, _Features(self, W, scale), scale, self.stepper.reduce)
+        if not is_finite(V, *W.values()) and not broken:
+            raise FloatingPointError("the last fit of the classifier gave NaN or infinity")
         sparsity = measure_sparsity(problem, W, solver.budget, refit)
         training = Training(problem, Blocks({}, V, W), status, last.epochs, last, detail, sparsity=sparsity)
         return training if solver.polish is None or broken else self.polished(training, solver.polish)
@@ -254,6 +246,20 @@ class _Run:
         return refit_on_support(problem, epoch, average, budget, support, damping, reduce)
 
 
+@dataclass(frozen=True)
+class _Features:
+    """The features of all rows by batches, in this unit; each pass computes them anew."""
+
+    run: _Run
+    W: Weights
+    unit: float
+
+    def __iter__(self) -> Iterator[Batch]:
+        network = self.run.problem.network
+        for _, batch in self.run.epoch(torch.Generator().manual_seed(0)):
+            yield batch._replace(X=network.features(batch.X, self.W).div_(self.unit))
+
+
 def input_scale(X: Tensor, reduce: Reduce) -> float:
     """The rms of the inputs; 1 where they are all zero."""
     rows = add_numbers(reduce, len(X))[0]
@@ -283,13 +289,3 @@ def check_resumed(problem: Problem, state: TrainingState, first: Batch) -> None:
     then, now = f"{len(V)} targets in {V.dtype}", f"{new.shape[1]} targets in {new.dtype}"
     if now != then:
         raise ValueError(f"resume must be the state of a run with {now}, got one with {then}")
-
-
-def mean(values: Tensor, weight: Tensor | None, reduce: Reduce) -> float:
-    """The mean of one number per row, by weight, over the rows of all ranks."""
-    if weight is None:
-        sums = values.sum(), values.new_tensor(len(values))
-    else:
-        sums = values @ weight.to(values), weight.to(values).sum()
-    total, count = reduce(torch.stack(sums))
-    return float(total / count)

@@ -12,7 +12,7 @@ from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Blocks
 from tikhonet.trainer.saving import changed, from_plain, saved, to_plain
 from tikhonet.trainer.sparsity.scopes import Support
-from tikhonet.trainer.statistics import LayerState, RunningClassifier
+from tikhonet.trainer.statistics import LayerState, RunningClassifier, is_finite
 from tikhonet.trainer.training import Epoch
 
 saved(Blocks)
@@ -67,6 +67,12 @@ class TrainingState:
             layers={n: layer.copy() for n, layer in self.layers.items()},
             classifier=self.classifier.copy(),
         )
+
+    @property
+    def finite(self) -> bool:
+        """Whether all weights, and their average, are numbers."""
+        average, V = self.average, self.classifier.V
+        return is_finite(V, average.V, *self.W.values(), *average.W.values())
 
     def open_epoch(self, kept: TrainingState | None = None) -> TrainingState:
         """At the begin of an epoch: this state (or a copy that is `kept`) is the good one, as in a resumed run."""

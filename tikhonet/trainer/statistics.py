@@ -7,23 +7,34 @@ over the matrices of the old one, which is used up.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor
 
-from tikhonet.descent.convex import minimise_quadratic
+from tikhonet.descent.convex import ModelStep, accelerate, minimise_quadratic
 from tikhonet.network.registry import Registry
 from tikhonet.problem.losses import Loss
+from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
-from tikhonet.problem.sets import ConvexSet
-from tikhonet.trainer.batches import Batch
+from tikhonet.trainer.batches import Batch, add_numbers
 from tikhonet.trainer.saving import changed, saved
 from tikhonet.trainer.sweep import TINY
 
 FIRST_ITERATIONS = 3
 """Subspace iterations from a random basis; later ones begin at the last basis, and one follows the sums."""
+ROWS_PER_FEATURE = 3
+"""Rows of a batch, by feature, that a full V-step of a loss that is not quadratic needs; fewer make it shorter."""
+RESIDUAL = 1e-2
+"""The residual of the last V-step, relative to the gradient at zero."""
+REFIT_STEPS = 200
+"""Steps of the last V-step, at most: each of them looks at all rows."""
+KEPT = 50_000_000
+"""Features that the last V-step keeps in memory, at most; more are computed anew for each of its steps."""
+DAMPINGS = (0.0, 1e-6, 1e-3, 1.0)
+"""What is added to the diagonal of a matrix, relative to it, until it can be factorised."""
 
 
 def add_product(total: Tensor, beta: float, left: Tensor, right: Tensor, reduce: Reduce) -> Tensor:
@@ -39,6 +50,11 @@ def mean_squares(reduce: Reduce, rows: float, *matrices: Tensor) -> list[Tensor]
     if reduce is keep:
         return [M.square().mean() for M in matrices]
     return list(reduce(torch.stack([M.square().sum() for M in matrices])) / (rows * matrices[0].shape[1]))
+
+
+def is_finite(*matrices: Tensor) -> bool:
+    """Whether all entries are numbers."""
+    return all(bool(M.isfinite().all()) for M in matrices)
 
 
 @dataclass(frozen=True)
@@ -125,7 +141,7 @@ class FullGram(Gram):
     def renewed(self) -> Self:
         H = self.matrix / self.weight
         H.diagonal().add_(self.damping)
-        return changed(self, inverse=torch.cholesky_inverse(torch.linalg.cholesky_ex(H)[0]).mul_(self.damping))
+        return changed(self, inverse=torch.cholesky_inverse(factorise(H)).mul_(self.damping))
 
     def precondition(self, R: Tensor) -> Tensor:
         assert self.inverse is not None
@@ -137,8 +153,8 @@ class FullGram(Gram):
 class RunningClassifier:
     """V-step on running sums: the ridge regression whose sums are S = sum a a' and T = sum a y'.
 
-    Other losses than the squared one take a step of the same shape per update, majorised by their
-    curvature: V moves by -(gradient) (curvature S + ridge)^-1.
+    Other losses than the squared one take a step of the same shape per update, majorised by their curvature: V moves
+    by -(gradient) (curvature S + ridge)^-1, and less far where the batch has too few rows to say so much.
     """
 
     S: Tensor
@@ -153,30 +169,65 @@ class RunningClassifier:
     def copy(self) -> RunningClassifier:
         return changed(self, S=self.S.clone(), T=self.T.clone())
 
+    def add(self, rows: Batch, total: float, *, beta: float, reduce: Reduce = keep) -> RunningClassifier:
+        """Forget by beta and add the features in rows.X, of this total weight."""
+        weighted = rows.weigh(rows.X)
+        S = add_product(self.S, beta, weighted, rows.X, reduce)
+        T = add_product(self.T, beta, weighted, rows.targets, reduce)
+        return changed(self, S=S, T=T, weight=beta * self.weight + total)
+
+    def solve(self, loss: Loss, ridge: float, right: Tensor) -> Tensor:
+        """The rows of (curvature S + ridge)^-1 right."""
+        return torch.cholesky_solve(right, factorise(ridged(loss, self.S, ridge))).T.contiguous()
+
     def update(
         self, rows: Batch, total: float, loss: Loss, *, beta: float, ridge: float, reduce: Reduce = keep
     ) -> RunningClassifier:
         """Forget by beta, add the features in rows.X, of this total weight, and move V."""
-        A, weighted = rows.X, rows.weigh(rows.X)
-        S = add_product(self.S, beta, weighted, A, reduce)
-        weight = beta * self.weight + total
-        factor = torch.linalg.cholesky_ex(ridged(loss, S, ridge))[0]
+        sums, V = self.add(rows, total, beta=beta, reduce=reduce), self.V
         if loss.quadratic:
-            T = add_product(self.T, beta, weighted, rows.targets, reduce)
-            return RunningClassifier(S, T, torch.cholesky_solve(T, factor).T.contiguous(), weight)
-        slope = loss.slope(rows.targets, A @ self.V.T)
-        shrunk = ridge * float(S.diagonal().mean()) * self.V
-        gradient = reduce(slope.T @ weighted) * (weight / total) + shrunk
-        return RunningClassifier(S, self.T, self.V - torch.cholesky_solve(gradient.T, factor).T, weight)
+            return changed(sums, V=sums.solve(loss, ridge, sums.T))
+        slope = loss.gradient(rows.targets, rows.X @ V.T, rows.weight)
+        shrunk = ridge * float(sums.S.diagonal().mean()) * V
+        gradient = reduce(slope.T @ rows.X) * (sums.weight / total) + shrunk
+        known = add_numbers(reduce, len(rows.X))[0] / (ROWS_PER_FEATURE * len(sums.S))
+        share = min(1.0, max(known, total / sums.weight))
+        return changed(sums, V=V - share * sums.solve(loss, ridge, gradient.T))
 
-    def within(self, set_: ConvexSet, loss: Loss, ridge: float, unit: float) -> Tensor:
-        """V for features in their own unit, in its set: the best one there for the squared loss, else the nearest."""
-        V = set_.project(self.V / unit)
-        if set_.everything or not loss.quadratic:
-            return V
-        S, T = unit**2 * self.S.double(), unit * self.T.double()
-        best: Tensor = minimise_quadratic(ridged(loss, S, ridge), T.T, set_, V).point
+
+def fit_classifier(
+    problem: Problem, V: Tensor, batches: Iterable[Batch], ridge: float, unit: float, reduce: Reduce = keep
+) -> Tensor:
+    """The minimiser over V in its set of loss and ridge, for batches of features in this unit, iterated many times.
+
+    In closed form for the squared loss; for others by accelerated majorised steps from V, each with the gradient of
+    all rows, until the residual is `RESIDUAL` of the gradient at zero.
+    """
+    loss, set_ = problem.loss, problem.V_set
+    sums, kept, size = RunningClassifier.start(V * unit), [], 0
+    for batch in batches:
+        sums = sums.add(batch, add_numbers(reduce, batch.total)[0], beta=1.0, reduce=reduce)
+        size += batch.X.numel()
+        if not loss.quadratic and size <= KEPT:
+            kept.append(batch)
+    if loss.quadratic and set_.everything:
+        return sums.solve(loss, ridge, sums.T) / unit
+    S, start = unit**2 * sums.S.double(), set_.project(V)
+    H = ridged(loss, S, ridge)
+    if loss.quadratic:
+        start = set_.project(sums.solve(loss, ridge, sums.T) / unit)
+        best: Tensor = minimise_quadratic(H, unit * sums.T.double().T, set_, start).point
         return best
+    shift = ridge * float(S.diagonal().mean())
+
+    def gradient(V: Tensor) -> Tensor:
+        total = torch.zeros_like(V, dtype=torch.float64)
+        for A, targets, weight in kept if size <= KEPT else batches:
+            total += loss.gradient(targets, A @ (unit * V).T, weight).T @ A
+        return unit * reduce(total) + shift * V.double()
+
+    scale, step = float(gradient(torch.zeros_like(start)).norm()), ModelStep(H, set_, RESIDUAL)
+    return accelerate(gradient, step, start, scale=scale, tol=RESIDUAL, max_iter=REFIT_STEPS, check_every=1)[0]
 
 
 def ridged(loss: Loss, S: Tensor, ridge: float) -> Tensor:
@@ -184,6 +235,17 @@ def ridged(loss: Loss, S: Tensor, ridge: float) -> Tensor:
     H = loss.curvature * S
     H.diagonal().add_(ridge * float(S.diagonal().mean()) + TINY)
     return H
+
+
+def factorise(H: Tensor) -> Tensor:
+    """The Cholesky factors of one matrix or many, damped more where rounding has left them indefinite."""
+    for damping in DAMPINGS:
+        diagonal = H.diagonal(dim1=-2, dim2=-1)
+        factor: Tensor
+        factor, failed = torch.linalg.cholesky_ex(H + torch.diag_embed(damping * diagonal) if damping else H)
+        if not bool(failed.any()):
+            return factor
+    raise FloatingPointError("a matrix of sums over the rows holds NaN or infinity")
 
 
 class Restriction(Protocol):
@@ -206,6 +268,8 @@ class LayerState:
     """The running mean square of the change that one unscaled step would make in them."""
     share: float = 0.0
     """How much of such a mean, which starts at zero, has been filled."""
+    peak: float = 0.0
+    """The largest ratio of change to signal so far."""
     within: Restriction | None = None
     """The support that steps stay within, under a budget."""
 

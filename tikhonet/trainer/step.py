@@ -6,6 +6,7 @@ W moves along its least-squares step in the metric of its inputs' running Gram m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,8 +27,14 @@ from tikhonet.trainer.state import TrainingState
 from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, mean_squares
 from tikhonet.trainer.sweep import TINY, Dropout, Pass, forward, targets_sweep
 
+NUMERICAL = FloatingPointError, torch.linalg.LinAlgError  # type: ignore[attr-defined]
+"""Errors of steps and fits that NaN or infinity has reached."""
+LEARNED = "W", "average", "classifier", "loss", "first_loss", "support", "density"
+"""The fields of a state, with its layers, that come back from the last good one."""
 SILENT = 1e-12
 """The rms of pre-activations below which no scale makes anything of a layer."""
+LOUD = 1e3
+"""The rms of pre-activations from which on a layer is scaled down after its weights were put in their set."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +84,14 @@ class Stepper:
         recipe, preset, network, X = self.recipe, self.pace.preset, self.problem.network, first.X
         if start is None:
             W = initial_weights(network, recipe.initial, seed, recipe.initial_scale, dtype=X.dtype, device=X.device)
-            W = self.even_out(X / scale, W)
+            W = self.placed(self.even_out(X / scale, W))
+            # In its set a deep network may be loud: without negative weights signals grow from layer to layer.
+            W = self.even_out(X / scale, W, LOUD)
         else:
             network.check_weights(start)
             # In units of the scaled inputs a bias is smaller by their scale.
             W = {pair: M.to(X) / (scale if network.edges[pair].constant else 1.0) for pair, M in start.items()}
-        W = {pair: recipe.place(self.problem.edge_set(pair), matrix) for pair, matrix in W.items()}
+        W = self.placed(W)
         layers = {}
         for n in network.hidden:
             if network.learned_sources(n):
@@ -94,10 +103,15 @@ class Stepper:
         average = Blocks({}, classifier.V.clone(), {pair: matrix.clone() for pair, matrix in W.items()})
         return TrainingState(W, average, layers, classifier, scale, generator.get_state())
 
-    def even_out(self, X: Tensor, W: Weights) -> Weights:
+    def placed(self, W: Weights) -> Weights:
+        """The weights in their sets."""
+        return {pair: self.recipe.place(self.problem.edge_set(pair), matrix) for pair, matrix in W.items()}
+
+    def even_out(self, X: Tensor, W: Weights, above: float = SILENT) -> Weights:
         """Scale random weights so that signals neither vanish nor grow with depth.
 
-        A layer without identity sources gets pre-activations of rms `initial_scale` on the first batch.
+        A layer without identity sources gets pre-activations of rms `initial_scale` on the first batch, where they are
+        above this.
         """
         network = self.problem.network
         U, rows = network.layers(X), add_numbers(self.reduce, len(X))[0]
@@ -105,15 +119,22 @@ class Stepper:
             Z = network.pre_activation(n, U, W)
             if not network.fixed_sources(n):
                 size = float(mean_squares(self.reduce, rows, Z)[0].sqrt())
-                factor = self.recipe.initial_scale / size if size > SILENT else 1.0
+                factor = self.recipe.initial_scale / size if size > above else 1.0
                 W |= {(n, m): W[n, m] * factor for m in network.learned_sources(n)}
                 Z *= factor
             U[n] = network.activation.value_(Z)
         return W
 
     def __call__(self, state: TrainingState, batch: Batch) -> TrainingState:
-        """One mini-batch: u-, V- and W-step, guards, support, average."""
+        """One mini-batch: a step that is guarded."""
         state = state if state.good else state.open_epoch()
+        try:
+            return self.guard(*self.move(state, batch))
+        except NUMERICAL:
+            return self.guard(changed(state, step=state.step + 1), math.nan)
+
+    def move(self, state: TrainingState, batch: Batch) -> tuple[TrainingState, float]:
+        """One mini-batch: u-, V- and W-step, a check of the step, support, average; with the loss before."""
         problem, t = self.problem, state.step
         batch = batch._replace(X=batch.X / state.scale)
         masks, generator = self.masks(state.generator, len(batch.X))
@@ -122,6 +143,8 @@ class Stepper:
         value = problem.loss.value(batch.targets, features @ state.classifier.V.T, batch.weight)
         probed: float = min(len(batch.X), self.pace.probe_rows)
         loss, rows, probed = add_numbers(self.reduce, float(value.sum()), batch.total, probed)
+        if not math.isfinite(loss):
+            raise FloatingPointError("the loss of a batch is no number")
         state = self.update_statistics(state, here, batch, rows)
         V = state.classifier.V
         scores = features @ V.T
@@ -152,7 +175,7 @@ class Stepper:
         )
         state = self.prune(state, here.A) if self.pruner else state
         self.move_average(state)
-        return self.guard(state, loss / max(rows, TINY))
+        return state, loss / max(rows, TINY)
 
     def masks(self, random: Tensor, rows: int) -> tuple[Layers, Tensor]:
         """Dropout masks by layer, and the state of the random numbers after them."""
@@ -166,12 +189,13 @@ class Stepper:
     def update_statistics(self, state: TrainingState, here: Pass, batch: Batch, rows: float) -> TrainingState:
         """V-step, and the Gram matrices of the W-steps: both only as often as they change."""
         problem, pace, classifier, layers = self.problem, self.pace, state.classifier, state.layers
-        if pace.renews(state.step, pace.classifier_every):
+        fresh = not classifier.weight  # also where a bad begin has come back to the start
+        if fresh or pace.renews(state.step, pace.classifier_every):
             features, ridge = batch._replace(X=here.A[problem.network.depth]), pace.preset.ridge_V
             classifier = classifier.update(
                 features, rows, problem.loss, beta=pace.beta, ridge=ridge, reduce=self.reduce
             )
-        if pace.renews(state.step, pace.gram_every):
+        if fresh or pace.renews(state.step, pace.gram_every):
             layers = {}
             for n, layer in state.layers.items():
                 inputs = batch._replace(X=problem.network.stacked_inputs(n, here.A))
@@ -194,11 +218,12 @@ class Stepper:
         latest, now = map(float, mean_squares(reduce, probed, A[probe] @ R.T, here.Z[n][probe]))
         means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
         signal, change, share = (follow(mean, value, pace.probe_speed) for mean, value in means)
-        length = pace.length(pace.rate(state.step, state.trust), signal, change, latest, share)
+        counted = pace.counted(change, latest, share)
+        peak = max(layer.peak, counted / signal if signal > TINY else 0.0)
+        length = pace.length(pace.rate(state.step, state.trust), signal, counted, peak)
         moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(momentum, alpha=length))
-        layer = changed(layer, momentum=momentum, signal=signal, change=change, share=share)
-        sets = self.problem.edge_set
-        return {pair: self.recipe.place(sets(pair), part.contiguous()) for pair, part in moved.items()}, layer
+        layer = changed(layer, momentum=momentum, signal=signal, change=change, share=share, peak=peak)
+        return self.placed({pair: part.contiguous() for pair, part in moved.items()}), layer
 
     def falls(self, batch: Batch, W: Weights, V: Tensor, here: Pass, scores: Tensor) -> bool:
         """Whether the loss of some of the batch's rows is not much higher after the step than before."""
@@ -241,22 +266,13 @@ class Stepper:
         mean, first = (loss, loss) if state.step == 1 else (state.loss, state.first_loss)
         mean = follow(mean, loss, pace.loss_speed)
         if pace.retreats(mean, good.loss, first):
+            if not math.isfinite(loss) and state.trust < pace.least_trust:
+                raise FloatingPointError(f"step {state.step} gives NaN or infinity, however short")
             back = good.copy()
-            return changed(
-                state,
-                W=back.W,
-                average=back.average,
-                layers=stopped(back.layers),
-                classifier=back.classifier,
-                loss=back.loss,
-                first_loss=back.first_loss,
-                support=back.support,
-                density=back.density,
-                trust=pace.retreat_cut * state.trust,
-                rejected=state.rejected + 1,
-            )
+            learned = {name: getattr(back, name) for name in LEARNED} | {"layers": stopped(back.layers)}
+            return changed(state, trust=pace.retreat_cut * state.trust, rejected=state.rejected + 1, **learned)
         state = changed(state, loss=mean, first_loss=first)
-        if pace.is_good(state.step, mean, good.loss):
+        if pace.is_good(state.step, mean, good.loss) and state.finite:
             return changed(state, good=changed(state.copy(), good=None, best=None))
         return state
 

@@ -105,7 +105,7 @@ def test_equal_rows_are_no_problem():
         ({}, None, "y must hold a label for each of the 4 rows, got none"),
         ({}, [1, 2], "got 2"),
         ({}, [1, 1, 1, 1], "at least 2 classes"),
-        ({}, [1, 2, np.nan, 2], "y must hold labels, got nan in row 2"),
+        ({}, [1, 2, np.nan, 2], "Input y contains NaN"),
         ({}, [[0, 2]] * 4, "indicator matrix of 0 and 1"),
     ],
 )

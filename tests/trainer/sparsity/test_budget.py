@@ -78,6 +78,7 @@ def test_the_units_kept_hand_most_signal_on():
     assert float(onward[alive].min()) > float(onward[~alive].max())
 
 
+@pytest.mark.filterwarnings("ignore:share=")
 @given(problems(), seeds, st.sampled_from(OVERS), st.floats(0.05, 1.0))
 @settings(max_examples=30)
 def test_any_network_and_set_ends_feasible_within_its_budget(problem, seed, over, share):
@@ -125,6 +126,7 @@ def test_a_sparse_network_still_learns(digits):
     assert training.sparsity.share <= 0.1
 
 
+@pytest.mark.filterwarnings("ignore:share=")
 def test_one_weight_in_all_is_a_budget_too(digits):
     training = train(digits, Budget(1e-9, "network"), epochs=4)
     assert nonzeros(training.blocks.W) == 1
@@ -266,3 +268,25 @@ def test_a_new_scope_is_one_class(digits):
         assert check_sparsity(training.sparsity)[0].holds
     finally:
         del Scope.kinds._kinds["half a row"]
+
+
+@pytest.mark.parametrize(
+    ("over", "least"), [("row", "0.1"), ("layer", "0.01"), ("network", "0.0025"), ("units", "0.1")]
+)
+def test_a_share_that_rounding_cannot_meet_is_said_before_training(over, least):
+    """One weight of each row, layer or network stays, and one unit of each layer."""
+    network = Network([10, 10, 10, 10, 10], {(n, n - 1): "learned" for n in range(1, 5)})
+    with pytest.warns(UserWarning, match=rf'share=0.001 cannot be met.* {least} over "{over}"'):
+        Budget(0.001, over).check(Problem(network))
+    met = Budget(Scope.kinds[over]().least(network), over)
+    met.check(Problem(network))
+    assert met.allowed(network) <= met.share * Budget(1.0, over).allowed(network) * (1 + 1e-9)
+
+
+def test_the_least_share_is_met_in_layers_of_any_sizes():
+    network = Network.chain([3, 2, 40, 7])
+    for scope in (kind() for kind in Scope.kinds.values()):
+        least, total = scope.least(network), scope.allowed(network, 1.0)
+        assert scope.allowed(network, least) <= least * total * (1 + 1e-9)
+        below = 0.99 * least
+        assert scope.allowed(network, below) > below * total

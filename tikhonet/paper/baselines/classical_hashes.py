@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.sparse import issparse
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import check_array
 from torch import Tensor
 
 from tikhonet.hashing.codes import Codes, check_n_bits, pack
@@ -39,7 +39,7 @@ class Hash(ABC):
             raise ValueError(f"{type(self).__name__} must be fitted before it makes codes; call fit(X, y) first")
         if rows.shape[1] != self.width_:
             raise ValueError(f"X must have {self.width_} columns, as in fit, got {rows.shape[1]}")
-        return np.concatenate([pack(self.scores(part).cpu().numpy()) for part in rows.split(CHUNK)])
+        return np.concatenate([pack(self.scores(part).numpy()) for part in rows.split(CHUNK)])
 
     @abstractmethod
     def learn(self, X: Tensor, y: Any, generator: torch.Generator) -> None: ...
@@ -50,50 +50,21 @@ class Hash(ABC):
 
 
 def as_rows(X: Any) -> Tensor:
-    """X as a float32 matrix; tensors stay on their device."""
-    if issparse(X):
-        raise ValueError(f"X must be dense, got a sparse matrix of shape {X.shape}; use X.toarray()")
-    if isinstance(X, Tensor) and X.layout != torch.strided:
-        raise ValueError(f"X must be dense, got a sparse tensor of shape {tuple(X.shape)}; use X.to_dense()")
-    if X.is_complex() if isinstance(X, Tensor) else np.iscomplexobj(X):
-        raise ValueError("X must hold real numbers, got complex ones; pass their real and imaginary parts as columns")
-    rows = X.float() if isinstance(X, Tensor) else torch.from_numpy(np.require(X, np.float32, ["C", "W"]))
-    if rows.ndim != 2 or not len(rows):
-        raise ValueError(f"X must be a matrix with one sample a row, got shape {tuple(rows.shape)}")
-    if not rows.isfinite().all():
-        raise ValueError("X must hold finite numbers, got NaN or infinity; replace them first")
-    return rows
-
-
-def as_labels(y: Any) -> NDArray[Any]:
-    """y as an array in which no label is missing."""
-    labels = np.asarray(y.cpu() if isinstance(y, Tensor) else y)
-    if labels.ndim == 0:
-        raise ValueError(f"y must hold a label for each row, got {y!r}")
-    match labels.dtype.kind:
-        case "f":
-            missing = ~np.isfinite(labels)
-        case "O":
-            missing = (labels == np.array(None)) | (labels != labels)  # NaN is not equal to itself
-        case _:
-            return labels
-    if missing.any():
-        got = labels[missing][0]
-        raise ValueError(f"y must hold labels, got {got} in row {np.argwhere(missing)[0, 0]}; leave such rows out")
-    return labels
+    """X as a float32 matrix, checked as scikit-learn does."""
+    return torch.from_numpy(np.require(check_array(X, dtype=np.float32, input_name="X"), requirements=["C", "W"]))
 
 
 def as_indicator(y: Any, rows: int) -> Tensor:
     """Labels or an indicator matrix as zeros and ones, samples x labels."""
     if y is None or len(y) != rows:
         raise ValueError(f"y must hold a label for each of the {rows} rows, got {'none' if y is None else len(y)}")
-    labels = as_labels(y)
+    labels = check_array(y, dtype=None, ensure_2d=False, input_name="y")
     if labels.ndim == 1:
-        classes, number = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got only {classes[0].item()!r}")
+        number = LabelEncoder().fit_transform(labels)
+        if number.max() < 1 or None in labels.tolist():
+            raise ValueError(f"y must hold at least 2 classes and no None, got {set(labels.tolist())}")
         return torch.nn.functional.one_hot(torch.from_numpy(number)).float()
-    if labels.ndim != 2 or not np.isin(labels, (0, 1)).all():
+    if not np.isin(labels, (0, 1)).all():
         raise ValueError(f"y must be a vector of labels or an indicator matrix of 0 and 1, got shape {labels.shape}")
     return torch.from_numpy(labels.astype(np.float32))
 
@@ -133,7 +104,7 @@ class PrincipalComponents(LinearHash):
                 f"n_bits must be at most the number of features ({X.shape[1]}) for principal components, "
                 f"got {self.n_bits}; use fewer bits or RandomProjections"
             )
-        covariance = torch.zeros(X.shape[1], X.shape[1], dtype=torch.float64, device=X.device)
+        covariance = torch.zeros(X.shape[1], X.shape[1], dtype=torch.float64)
         for part in X.split(CHUNK):
             centred = (part - self.mean).double()
             covariance += centred.T @ centred
@@ -159,7 +130,7 @@ class ITQ(PrincipalComponents):
         components = super().directions(X, generator)
         Z = (X - self.mean) @ components.to(X)
         start = torch.randn(self.n_bits, self.n_bits, generator=generator, dtype=torch.float64)
-        R: Tensor = torch.linalg.qr(start.to(Z.device)).Q
+        R: Tensor = torch.linalg.qr(start).Q
         self.losses_: list[float] = []
         for _ in range(self.iterations):
             turned = Z @ R.to(Z)
@@ -174,46 +145,25 @@ class ClassifierHash:
     """A classifier used as a hash: the code of a row is the codeword of its predicted class.
 
     It ignores all that hashing is about, and beats many hashing methods on data with few classes (Sablayrolles et al.,
-    *How should we evaluate supervised hashing?*, 2017), so a comparison without it says little. `classifier` is
-    anything with `fit(X, y)` and `predict(X)`; it is fitted in place.
+    *How should we evaluate supervised hashing?*, 2017), so a comparison without it says little. `classifier` is one of
+    scikit-learn's kind; it is fitted in place.
     """
 
     def __init__(self, n_bits: int, classifier: Any) -> None:
         check_n_bits(n_bits)
-        for method in ("fit", "predict"):
-            if not hasattr(classifier, method):
-                raise ValueError(f"classifier must have fit and predict, got {type(classifier).__name__}")
         self.n_bits, self.classifier = n_bits, classifier
-        self.classes_: Any = None
 
     def fit(self, X: Any, y: Any, seed: int = 0) -> Self:
-        self.assign(y, seed)
         self.classifier.fit(X, y)
-        return self
+        return self.assign(seed)
 
-    def assign(self, y: Any, seed: int = 0) -> Self:
+    def assign(self, seed: int = 0) -> Self:
         """Give every class its word; all that is to do where the classifier is fitted already."""
-        labels = as_labels(y)
-        if labels.ndim != 1:
-            raise ValueError(f"y must be a vector of labels, got shape {labels.shape}; a class has one codeword")
-        classes = np.unique(labels)
-        if len(classes) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got {len(classes)}")
-        self.words_ = pack(codewords(len(classes), self.n_bits, seed))
-        self.classes_ = classes
+        self.words_ = pack(codewords(len(self.classifier.classes_), self.n_bits, seed))
         return self
 
     def codes(self, X: Any) -> Codes:
         """Packed codes, one for each row."""
-        if self.classes_ is None:
-            raise ValueError("ClassifierHash must be fitted before it makes codes; call fit(X, y) first")
-        return self.codes_of(self.classifier.predict(X))
-
-    def codes_of(self, labels: Any) -> Codes:
-        """The codewords of labels."""
-        labels = np.asarray(labels)
-        unknown = ~np.isin(labels, self.classes_)
-        if unknown.any():
-            raise ValueError(f"labels must be classes of y, got {labels[unknown][0]!r}")
-        found: Codes = self.words_[np.searchsorted(self.classes_, labels)]
+        predicted = self.classifier.predict(X)
+        found: Codes = self.words_[np.searchsorted(self.classifier.classes_, predicted)]
         return found

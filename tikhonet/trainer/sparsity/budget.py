@@ -11,6 +11,7 @@ weight that was set to zero can come back. On a small support, and on one that s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -65,12 +66,25 @@ class Budget:
         return Scope.kinds[self.over]()
 
     def check(self, problem: Problem) -> None:
-        """Raise where the network has nothing to remove, or a set forbids zeros."""
+        """Raise where the network has nothing to remove or a set forbids zeros; warn where the share cannot be met."""
         network = problem.network
         self.scope.check(network)
+        self.warn_unmet(network)
         for pair in network.penalised:
             if not problem.edge_set(pair).contains(torch.zeros(network.shape(pair))):
                 raise ValueError(f"the set of W[{pair[0]}, {pair[1]}] must hold zero for a budget, got {problem.W_set}")
+
+    def warn_unmet(self, network: Network) -> None:
+        """Warn where rounding leaves more than the share, with the least that each scope can meet."""
+        scope, least = self.scope, {name: kind().least(network) for name, kind in Scope.kinds.items()}
+        kept, total = (scope.allowed(network, share) for share in (self.share, 1.0))
+        if kept > self.share * total * (1 + 1e-9):
+            shares = ", ".join(f'{part:.3g} over "{name}"' for name, part in least.items() if part)
+            warnings.warn(
+                f"share={self.share:g} cannot be met: at least one of the {scope.counts} of each part is kept, "
+                f"{kept:,} of {total:,}; the least shares of this network are {shares}",
+                stacklevel=2,
+            )
 
     def density(self, done: float) -> float:
         """The share to keep when this share of a run is done."""

@@ -48,6 +48,13 @@ class Scope(ABC):
         """How many of those there are."""
         return sum(int(W[pair].count_nonzero()) for pair in network.penalised)
 
+    def least(self, network: Network) -> float:
+        """The least share that can be met, since one of each part is kept; 0 where there is nothing to remove."""
+        share, total = 0.0, self.allowed(network, 1.0)
+        while (kept := self.allowed(network, share)) > share * total * (1 + 1e-9):
+            share = kept / total
+        return share
+
 
 class WeightScope(Scope):
     """Matrices whose weights share a number, of which the largest are kept: `groups`, each with its number of parts.

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.trainer.saving import saved
-from tikhonet.trainer.statistics import Gram
+from tikhonet.trainer.statistics import Gram, factorise
 
 CELLS = 4_000_000
 """Entries of the padded matrices of one group, at most (unless one row has more)."""
@@ -86,7 +86,7 @@ class SupportSolver:
     @classmethod
     def of(cls, H: Tensor, support: Tensor) -> SupportSolver:
         groups = group_rows(support)
-        factors = [torch.linalg.cholesky_ex(padded(H, group))[0] for group in groups]
+        factors = [factorise(padded(H, group)) for group in groups]
         return cls(groups, [torch.cholesky_inverse(factor) for factor in factors])
 
     def direction(self, gram: Gram, R: Tensor) -> Tensor:
@@ -111,7 +111,7 @@ def solve_on_support(H: Tensor, B: Tensor, support: Tensor) -> Tensor:
     X = torch.zeros_like(B)
     for group in group_rows(support):
         blocks = padded(H, group)
-        factor = torch.linalg.cholesky(blocks)
+        factor = factorise(blocks)
         right = group.gather(B)[:, :, None]
         solved = torch.cholesky_solve(right, factor)
         solved += torch.cholesky_solve(right - blocks @ solved, factor)
