@@ -30,7 +30,7 @@ from tikhonet.data import DataError, read_folder, read_table
 from tikhonet.hashing import BCDHasher, HammingIndex
 from tikhonet.model.export import CSRModel
 from tikhonet.model.reading import ModelFormatError
-from tikhonet.paper.old_records import read_old
+from tikhonet.paper.old_records import convert_folder
 from tikhonet.paper.records import RecordError, pack_pictures, unpack_picture
 
 MEMORY, SECONDS = 2**30, 20
@@ -163,9 +163,11 @@ def use_image(ending):
 
 
 def use_old_pictures(path):
-    path.rename(path.with_suffix(".npz"))
-    path.with_suffix(".json").write_text("[]")
-    read_old(path.with_suffix(".json"))
+    place = path.parent / "records"
+    place.mkdir(exist_ok=True)
+    path.rename(place / "a.npz")
+    (place / "a.json").write_text('{"method": "a", "checks": []}')
+    convert_folder(path.parent)
 
 
 def use_picture(path):

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import lzma
+import shutil
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ from tikhonet.hashing import HammingIndex
 from tikhonet.model import storage
 from tikhonet.model.export import CSRModel
 from tikhonet.model.reading import FLOOR, GROWTH, ModelFormatError
-from tikhonet.paper.old_records import read_old
+from tikhonet.paper.old_records import convert_folder
 from tikhonet.paper.records import RecordError, unpack_picture
 
 pytest.importorskip("resource", reason="memory is limited by POSIX calls")
@@ -89,7 +90,7 @@ FORGED = {
     "a sharpness of 1e308": lambda m: ({"fitted": fitted(sharpness={"forward": 1e308})}, {}),
     "a sharpness of 0": lambda m: ({"fitted": fitted(sharpness={"forward": 0.0})}, {}),
     "an endless width": lambda m: ({"network": {"widths": [16, 10**300], "edges": [[1, 0, "dense"]]}}, {}),
-    "a device that is none": lambda m: ({"parameters": m.get_params() | {"device": "ivf"}}, {}),
+    "a device that is none": lambda m: ({"parameters": {"device": "ivf"}}, {}),
     "energies beyond numbers": lambda m: (
         {"parameters": {"decision": "energy"}},
         {"V": torch.full(m.model_.V.shape, 1e200, dtype=torch.float64)},
@@ -166,8 +167,11 @@ def zeros(path, count, name="X.npy"):
 def readers(path):
     yield ModelFormatError, lambda: CSRModel.load(path)
     yield DataError, lambda: read_table(path)
-    path.with_suffix(".json").write_text("{}")
-    yield RecordError, lambda: read_old(path.with_suffix(".json"))
+    place = path.parent / "records"
+    place.mkdir()
+    shutil.copy(path, place / "a.npz")
+    (place / "a.json").write_text('{"method": "a", "checks": []}')
+    yield RecordError, lambda: convert_folder(path.parent)
 
 
 def test_an_archive_that_unpacks_to_gigabytes_is_refused_before_it_is_unpacked(tmp_path):
