@@ -19,7 +19,6 @@ ORDER = ["network", "problem", "descent", "trainer", "model", "estimators", "has
 ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.network.drawing": "a picture, apart from the graph",
-    "tikhonet.descent.linear": "the W- and V-step, apart from the loop that calls them",
     "tikhonet.trainer.pace": "step length, guards and annealing with all their constants",
     "tikhonet.trainer.step": "one step as a function of an explicit state, apart from the loop",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
