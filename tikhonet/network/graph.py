@@ -42,8 +42,7 @@ def tensor(array: Array, name: str = "array") -> Tensor:
     try:
         return torch.tensor(array)
     except (TypeError, ValueError, RuntimeError):
-        message = f"{name} must be a tensor or an array of numbers, got {shown(array)}"
-        raise ArgumentError(name, message) from None
+        raise ArgumentError(name, f"{name} must be an array of numbers, got {shown(array)}") from None
 
 
 def checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
@@ -269,10 +268,9 @@ class Network:
     def _joined(self, pair: Pair, kind: str | Edge) -> Edge:
         n, m = pair
         if not 1 <= n <= self.depth or not BIAS <= m <= self.depth:
-            where = "bias: " if m == BIAS else "edges: "
             raise ValueError(
-                f"{where}edge ({n}, {m}) names an unknown layer: targets are 1..{self.depth}, "
-                f"sources 0..{self.depth} (or BIAS = {BIAS})"
+                f"{'bias' if m == BIAS else 'edges'}: edge ({n}, {m}) names an unknown layer: "
+                f"targets are 1..{self.depth}, sources 0..{self.depth} (or BIAS = {BIAS})"
             )
         try:
             return edge_named(kind, m == BIAS).join(self.width(m), self.width(n))

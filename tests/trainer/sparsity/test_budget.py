@@ -213,7 +213,7 @@ def test_shrinking_into_a_ball_keeps_the_number_of_nonzeros(seed):
         ({"share": 0.0}, r"share must lie in \(0, 1\], got 0.0"),
         ({"share": 1.5}, r"share must lie in \(0, 1\], got 1.5"),
         ({"share": math.nan}, r"share must lie in \(0, 1\]"),
-        ({"share": 0.1, "over": "column"}, "over must be one of row, layer, network, units, got 'column'"),
+        ({"share": 0.1, "over": "column"}, "over must be 'row' or 'layer' or 'network' or 'units', got 'column'"),
         ({"share": 0.1, "frozen": 1.0}, r"frozen must lie in \[0, 1\)"),
     ],
 )
