@@ -209,7 +209,7 @@ class Parameters(BaseEstimator):
     def _gamma(self) -> float | tuple[float, ...]:
         if isinstance(self.gamma, str):
             return self._method().gamma
-        return float(self.gamma) if isinstance(self.gamma, Real) else tuple(float(value) for value in self.gamma)
+        return float(self.gamma) if isinstance(self.gamma, Real) else tuple(self.gamma)
 
     def _constraint(self) -> ConvexSet | None:
         if not isinstance(self.constraint, str):

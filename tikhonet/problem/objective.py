@@ -95,7 +95,8 @@ class Problem:
                 "pass a scalar to share it",
             )
         for layer, value in enumerate(gamma, 1):
-            if isinstance(value, (str, bool)) or not 0 < value < math.inf:
+            number = value.item() if isinstance(value, Tensor) else value
+            if isinstance(number, bool) or not isinstance(number, Real) or not 0 < number < math.inf:
                 raise ArgumentError("gamma", f"gamma must be positive and finite, got {value} for layer {layer}")
         if isinstance(self.W_set, Mapping):
             for part in self.W_set.values():

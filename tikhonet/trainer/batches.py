@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tikhonet.descent.devices import check_device
 from tikhonet.network.graph import Array, tensor
 from tikhonet.problem.samples import Reduce, keep
 
@@ -144,6 +145,7 @@ def as_batches(
     whole: bool,
 ) -> Batches:
     """Batches of arrays X and targets, or of an iterable X alone; `whole` says that the arrays are needed as such."""
+    check_device(str(device))
     if targets is not None:
         return ArrayBatches(X, targets, weight, size, dtype, device)  # type: ignore[arg-type]
     if weight is not None or whole or isinstance(X, Array):

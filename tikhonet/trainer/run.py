@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import Status
-from tikhonet.network.arguments import COUNT, check_numbers, check_type
+from tikhonet.network.arguments import COUNT, SEED, check_numbers, check_type
 from tikhonet.network.graph import Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
@@ -98,6 +98,9 @@ class Stochastic(Recipe):
         many machines, each of which has rows of its own in as many batches, the same seed and the same answers of
         `watch`.
         """
+        check_type("problem", problem, Problem)
+        check_type("resume", resume, TrainingState, NoneType)
+        SEED.check("seed", seed)
         batches = as_batches(X, targets, weight, self.batch_size, dtype, device, whole=self.polish is not None)
         first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
         if first is None:

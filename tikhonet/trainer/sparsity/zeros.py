@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.descent.certificates import Check
+from tikhonet.network.arguments import check_type
 from tikhonet.network.edges import Edge
 from tikhonet.network.graph import BIAS, Network, Pair, Weights
 from tikhonet.problem.objective import Problem
@@ -97,6 +98,8 @@ def compact(network: Network, W: Weights, V: Tensor) -> tuple[Network, Weights, 
     least one unit. An identity between layers of which one has shrunk becomes a learned edge, the matrix of zeros and
     ones that picks its rows and columns.
     """
+    check_type("network", network, Network)
+    check_type("V", V, Tensor)
     network.check_weights(W)
     kept = {
         0: torch.arange(network.widths[0], device=V.device),
