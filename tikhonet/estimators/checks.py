@@ -20,8 +20,10 @@ from tikhonet.estimators.rows import Floats
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
 
-LARGEST = 1e200
-"""Numbers and weights beyond it could not be added up."""
+LARGEST = 1e305
+"""Numbers beyond it could not be added up: the sum of some hundred rows would overflow."""
+HEAVIEST = 1e200
+"""Weights beyond it, or below its inverse, could not be multiplied by numbers."""
 NEGLIGIBLE = 1e-30
 """A weight that is a smaller share of the largest counts as zero."""
 COPIES = 4
@@ -96,10 +98,10 @@ def check_weights(sample_weight: Any, X: Any) -> Floats:
     if not weight.any():
         raise ArgumentError("sample_weight", "sample_weight must be positive for at least one row, got zeros only")
     largest = float(weight.max())
-    if not 1 / LARGEST <= largest <= LARGEST:
+    if not 1 / HEAVIEST <= largest <= HEAVIEST:
         raise ArgumentError(
             "sample_weight",
-            f"sample_weight must have its largest number between {1 / LARGEST:g} and {LARGEST:g}, got {largest:g}; "
+            f"sample_weight must have its largest number between {1 / HEAVIEST:g} and {HEAVIEST:g}, got {largest:g}; "
             "only ratios matter, so divide by it",
         )
     return np.where(weight < NEGLIGIBLE * largest, 0.0, weight)
