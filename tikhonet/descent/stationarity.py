@@ -48,11 +48,14 @@ class Stationarity:
 
     @property
     def share(self) -> float:
-        """The share of f that the steps would take, all blocks together, beyond rounding; no unit changes it."""
+        """The most of f that the steps would take, all blocks together, beyond rounding; no unit changes it.
+
+        At most 1: no term of f is negative, and the bounds of steps over sets can be loose far from their end.
+        """
         excess = sum(self.decrease.values()) - self.rounding
         if excess <= 0:
             return 0.0
-        return excess / self.objective if self.objective else math.inf
+        return min(1.0, excess / self.objective) if self.objective else 1.0
 
     def within(self, tol: float) -> bool:
         """Whether the point counts as stationary."""
