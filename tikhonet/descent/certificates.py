@@ -148,8 +148,8 @@ def check_stationary(stationarity: Stationarity, tolerance: float | None) -> Che
     if tolerance is not None:
         asked, holds = f", {tolerance:g} allowed", stationarity.within(tolerance)
     figure = (
-        f"exact block steps would take at most {stationarity.share:.3g} of f = {stationarity.objective:.4g}{asked} ({steps}); "
-        f"projected gradient {stationarity.total:.3g} ({slopes})"
+        f"exact block steps would take at most {stationarity.share:.3g} of f = {stationarity.objective:.4g}{asked} "
+        f"({steps}); projected gradient {stationarity.total:.3g} ({slopes})"
     )
     return Check("stationary", "the point is stationary", holds, figure)
 
