@@ -128,7 +128,8 @@ def use_estimator(cls):
                     found = np.asarray(getattr(model, method)(X))
                 except ArgumentError as error:
                     # A decision that was set after the fit has no probabilities, which a user may save like any other.
-                    assert (method, error.argument) == ("predict_proba", "decision")
+                    if (method, error.argument) != ("predict_proba", "decision"):
+                        raise
                     continue
                 assert found.dtype.kind in "biUO" or np.isfinite(found).all(), f"{method} is not finite"
 
