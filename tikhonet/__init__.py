@@ -101,6 +101,8 @@ def load(path: "str | PathLike[str]") -> Any:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "optim":  # a package of its own, as torch.optim is
+        return import_module(f"{__name__}.optim")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_MODULE_OF[name]), name)
