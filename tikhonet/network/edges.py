@@ -213,7 +213,7 @@ class Bias(Dense):
         return super().adjoint(R, self.spread(W), out, alpha)
 
     def product(self, R: Tensor, U: Tensor) -> Tensor:
-        return R.unflatten(1, (-1, self.positions)).sum(2).T @ U
+        return R.reshape(len(R), *self.shape[:1], self.positions).sum(2).T @ U
 
     def gram_inputs(self, U: Tensor) -> Tensor:
         return U.repeat_interleave(self.positions, 0)

@@ -66,9 +66,7 @@ class Stepper:
         """The steps of a run of `total` batches like the `first`; the pools of dropout masks are drawn here."""
         network = problem.network
         if network.has_images:
-            raise ArgumentError(
-                "network", "network must have flat layers for mini-batches; use BlockDescent for images"
-            )
+            raise ArgumentError("network", "network must have flat layers here; use BlockDescent for images")
         size = add_numbers(reduce, len(first.X))[0] / 1000
         preset = recipe.preset(network, total * size > LONG)
         pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging)
