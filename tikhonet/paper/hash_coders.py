@@ -1,7 +1,7 @@
 """Ways to make codes, all with one call: rows and labels in, a function from rows to packed codes out.
 
-The networks of all of them are the same, and see inputs in units of their own spread. Back-propagation, ADMM and quadratic penalties train
-towards a codeword for each class, as `BCDHasher` does with codes="classes".
+The networks of all of them are the same, and see inputs in units of their own spread. Back-propagation, ADMM and
+quadratic penalties train towards a codeword for each class, as `BCDHasher` does with codes="classes".
 """
 
 from __future__ import annotations

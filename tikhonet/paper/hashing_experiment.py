@@ -96,8 +96,8 @@ FULL = HashSize(
     split={"epochs": 20, "beta": 0.1},
     few={"hasher": 30, "classifier": 30, "adam": 60},
 )
-"""Rate and batch of Adam and the penalties of the split layers are the best of five and six trials, held out from 10,000
-images of MNIST (`benchmarks/deep.py --tune`); all start looks-linear."""
+"""Rate and batch of Adam and the penalties of the split layers are the best of five and six trials, held out from
+10,000 images of MNIST (`benchmarks/deep.py --tune`); all start looks-linear."""
 
 
 class HashingExperiment(Experiment):

@@ -2,7 +2,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from tikhonet import Fenchel, Network, Problem, Status
+from tikhonet import Network, Problem, Status
 from tikhonet.network.initial import initial_weights
 from tikhonet.paper.baselines.backprop import Backprop
 from tikhonet.paper.baselines.pruning import Pruning
