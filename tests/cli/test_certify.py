@@ -30,6 +30,15 @@ def test_stationarity_is_reported_and_fails_only_when_asked_for(run, model):
     assert not strict["passed"]
 
 
+def test_what_is_not_claimed_of_a_trainers_run_is_said_in_text_and_json(run, model):
+    missing = run("certify", model, "--json").document["not_claimed"]
+    assert {"convergence", "descent", "gradient_free", "step_length", "network"} <= set(missing)
+    text = " ".join(run("certify", model).out.split())
+    assert "not claimed" in text
+    assert "step length" in text
+    assert {"convergence", "gradient_free"} <= set(BCDClassifier.load(model).certificate_.not_claimed)
+
+
 def test_weights_outside_their_set_fail(run, model):
     header, tensors = storage.load(model)
     tensors["W.1.0"] *= 100

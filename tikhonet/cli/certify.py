@@ -45,6 +45,7 @@ def certify(
     """
     if stationary is not None and source is None:
         raise OptionError("--stationary", "needs rows to be measured on; add --data")
+    not_claimed: dict[str, str] = {}
     try:
         saved = open_model(model)
     except ModelFormatError as error:
@@ -58,10 +59,17 @@ def certify(
         ]
         if source is not None:
             checks.append(check_stationary(saved, source, stationary))
+        not_claimed = saved.estimator._method().not_claimed
     passed = all(check.holds is not False for check in checks)
     rows = [(check.claim, WORDS[check.holds], check.figure) for check in checks]
-    document = {"model": model, "passed": passed, "checks": [asdict(check) for check in checks]}
-    return Answer(document, table(("claim", "result", "figure"), rows), exit_code=0 if passed else 1)
+    missing = [(key.replace("_", " "), reason) for key, reason in not_claimed.items()]
+    checked = [asdict(check) for check in checks]
+    return Answer(
+        {"model": model, "passed": passed, "checks": checked, "not_claimed": not_claimed},
+        table(("claim", "result", "figure"), rows),
+        *([table(("not claimed", "because"), missing)] if missing else []),
+        exit_code=0 if passed else 1,
+    )
 
 
 def check_finite(saved: SavedModel) -> Check:

@@ -7,7 +7,8 @@ never because the steps have become small, and the rate is what was measured, no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -21,6 +22,13 @@ from tikhonet.problem.objective import Blocks, Problem
 
 ANSWERS = {True: "yes", False: "NO", None: "cannot be told"}
 """The words for whether a claim holds."""
+
+NOT_CLAIMED = {
+    "minimum": "a stationary point can be a saddle point, or a local minimum far above the least value",
+    "network": "f is the lifted objective: of the network's own loss, `certify_network` says more",
+    "other_rows": "nothing is said of rows that were not trained on",
+}
+"""What no certificate of the lifted objective says, by a name that other code finds it by."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +70,15 @@ class Rate:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The checks of a run, the residual of its last point, and the rate of its decay where one was seen."""
+    """The checks of a run, the residual of its last point, and the rate of its decay where one was seen.
+
+    `not_claimed` holds what a reader might expect of such a run and what is not said of it, by name.
+    """
 
     checks: tuple[Check, ...]
     stationarity: Stationarity
     rate: Rate | None
+    not_claimed: Mapping[str, str] = field(default_factory=lambda: NOT_CLAIMED)
 
     @property
     def stationary(self) -> bool:
@@ -79,7 +91,8 @@ class Certificate:
     def __str__(self) -> str:
         widest = max(len(check.claim) for check in self.checks)
         lines = [f"{check.claim:<{widest}}  {ANSWERS[check.holds]:<14}  {check.figure}" for check in self.checks]
-        return "\n".join(["Certificate", *lines])
+        missing = [f"- {name.replace('_', ' ')}: {reason}" for name, reason in self.not_claimed.items()]
+        return "\n".join(["Certificate", *lines, "Not claimed", *missing])
 
 
 def certify(result: Result) -> Certificate:
@@ -91,6 +104,7 @@ def certify(result: Result) -> Certificate:
         check_feasible(result.problem, result.blocks),
         *check_descent(result.history, result.blocks.V.dtype),
         check_stationary(stationarity, result.history.tolerance),
+        check_bounded(result.problem, result.history),
         check_schedule(result.schedule, max(1, result.history.iterations)),
         Check(
             "rate", "an R-linear rate (Thm. 1) is seen", rate.is_linear if rate else None, str(rate or "too few points")
@@ -152,6 +166,16 @@ def check_stationary(stationarity: Stationarity, tolerance: float | None) -> Che
         f"({steps}); projected gradient {stationarity.total:.3g} ({slopes})"
     )
     return Check("stationary", "the point is stationary", holds, figure)
+
+
+def check_bounded(problem: Problem, history: History) -> Check:
+    """Whether ridges and sets keep every block from growing without end, which the proof of convergence asks for."""
+    points, free = list(history.norms.values()), problem.unbounded()
+    grown = max(points[-1], key=lambda name: points[-1][name] / max(points[0][name], 1e-300))
+    figure = f"over the run |{grown}| went from {points[0][grown]:.3g} to {points[-1][grown]:.3g}"
+    if free:
+        figure = f"not proven: neither a ridge nor a bounded set holds {', '.join(free)}; {figure}"
+    return Check("bounded", "the blocks are bounded", None if free else True, figure)
 
 
 def check_schedule(schedule: Schedule, t: int) -> Check:

@@ -63,6 +63,8 @@ class History:
     """The share of f below which what exact block steps would still take makes a point stationary."""
     steps: list[BlockStep] = field(default_factory=list)
     stationarity: dict[int, Stationarity] = field(default_factory=dict)
+    norms: dict[int, dict[str, float]] = field(default_factory=dict)
+    """The norms of V and of each W where stationarity was measured."""
 
     @property
     def iterations(self) -> int:
@@ -75,8 +77,16 @@ class History:
     def followed_by(self, other: History) -> History:
         """This run and one that went on where it ended, as one."""
         steps = [replace(step, iteration=self.iterations + step.iteration) for step in other.steps]
-        later = {self.iterations + iteration: found for iteration, found in other.stationarity.items()}
-        return History(self.start, other.tolerance, [*self.steps, *steps], self.stationarity | later)
+        count = self.iterations
+        stationarity = {count + iteration: found for iteration, found in other.stationarity.items()}
+        norms = {count + iteration: found for iteration, found in other.norms.items()}
+        return History(
+            self.start,
+            other.tolerance,
+            [*self.steps, *steps],
+            self.stationarity | stationarity,
+            self.norms | norms,
+        )
 
     @property
     def objective(self) -> list[float]:
