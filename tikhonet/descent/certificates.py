@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from scipy import stats
+from torch import Tensor
 
-from tikhonet.descent.result import History, Result
+from tikhonet.descent.lift_gap import lift_gap
+from tikhonet.descent.network_loss import NetworkLoss, measure_network
+from tikhonet.descent.result import NOT_CLAIMED, NOT_CLAIMED_OF_NETWORKS, History, Result
 from tikhonet.descent.schedules import Schedule
-from tikhonet.descent.stationarity import Stationarity, measure_stationarity
+from tikhonet.descent.stationarity import Stationarity
 from tikhonet.network.arguments import check_type
+from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.samples import Samples
 
 ANSWERS = {True: "yes", False: "NO", None: "cannot be told"}
 """The words for whether a claim holds."""
-
-NOT_CLAIMED = {
-    "minimum": "a stationary point can be a saddle point, or a local minimum far above the least value",
-    "network": "f is the lifted objective: of the network's own loss, `certify_network` says more",
-    "other_rows": "nothing is said of rows that were not trained on",
-}
-"""What no certificate of the lifted objective says, by a name that other code finds it by."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ class Certificate:
 
     @property
     def stationary(self) -> bool:
-        return self["stationary"].holds is True
+        return any(check.holds is True for check in self.checks if check.key in ("stationary", "network"))
 
     def __getitem__(self, key: str) -> Check:
         """The check of this key."""
@@ -98,7 +96,7 @@ class Certificate:
 def certify(result: Result) -> Certificate:
     """Check the point that a run reached, in float64, and every step that led to it."""
     check_type("result", result, Result, remedy="what BlockDescent.run returns")
-    stationarity = measure_stationarity(result.problem, result.blocks, result.samples)
+    stationarity = result.measure()
     rate = fit_rate(result.history)
     checks = (
         check_feasible(result.problem, result.blocks),
@@ -110,7 +108,39 @@ def certify(result: Result) -> Certificate:
             "rate", "an R-linear rate (Thm. 1) is seen", rate.is_linear if rate else None, str(rate or "too few points")
         ),
     )
-    return Certificate(checks, stationarity, rate)
+    return Certificate(checks, stationarity, rate, result.not_claimed)
+
+
+@torch.no_grad()
+def certify_network(
+    problem: Problem,
+    V: Tensor,
+    W: Weights,
+    samples: Samples,
+    *,
+    tol: float | None = None,
+    rounding: float = 0.02,
+    sweeps: int = 10,
+) -> Certificate:
+    """Check the network proper on these samples: its regularised loss, the gradient of that, and the gap of the lift.
+
+    Kinks are rounded over this share of each layer's pre-activations (`network_loss.py`); so many sweeps of u-steps
+    look for the minimum over U (`lift_gap.py`). Without a `tol` stationarity is measured and not judged.
+    """
+    loss = NetworkLoss.rounding(problem, samples, W, rounding)
+    blocks = loss.forward(V, W)
+    stationarity = measure_network(loss, blocks)
+    found = check_stationary(stationarity, tol, "block steps would take", "L")
+    checks = [
+        check_feasible(problem, blocks),
+        replace(found, key="network", claim="the network's loss L is stationary"),
+    ]
+    if problem.lift.tight:
+        gap = lift_gap(problem, V, W, samples, sweeps=sweeps)
+        shares = f"{gap.at_least / gap.loss:.3g} to {gap.at_most / gap.loss:.3g}" if gap.loss else "0"
+        figure = f"L = {gap.loss:.5g}, of which {shares} lies above the least f over U"
+        checks.append(Check("gap", "the least f over U lies below L", gap.at_least >= -1e-9 * gap.loss, figure))
+    return Certificate(tuple(checks), stationarity, None, NOT_CLAIMED_OF_NETWORKS)
 
 
 def check_feasible(problem: Problem, blocks: Blocks) -> Check:
@@ -152,8 +182,13 @@ def check_descent(history: History, dtype: torch.dtype) -> tuple[Check, Check]:
     )
 
 
-def check_stationary(stationarity: Stationarity, tolerance: float | None) -> Check:
-    """Whether exact block steps would take no more than this share of f; not judged without a tolerance."""
+def check_stationary(
+    stationarity: Stationarity,
+    tolerance: float | None,
+    what: str = "exact block steps would take at most",
+    of: str = "f",
+) -> Check:
+    """Whether block steps would take no more than this share of f; not judged without a tolerance."""
     steps, slopes = (
         ", ".join(f"{block} {value:.3g}" for block, value in values.items())
         for values in (stationarity.decrease, stationarity.residual)
@@ -162,7 +197,7 @@ def check_stationary(stationarity: Stationarity, tolerance: float | None) -> Che
     if tolerance is not None:
         asked, holds = f", {tolerance:g} allowed", stationarity.within(tolerance)
     figure = (
-        f"exact block steps would take at most {stationarity.share:.3g} of f = {stationarity.objective:.4g}{asked} "
+        f"{what} {stationarity.share:.3g} of {of} = {stationarity.objective:.4g}{asked} "
         f"({steps}); projected gradient {stationarity.total:.3g} ({slopes})"
     )
     return Check("stationary", "the point is stationary", holds, figure)

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import ClassVar
 
 from tikhonet.descent.schedules import Schedule
-from tikhonet.descent.stationarity import Stationarity
+from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Samples
+
+NOT_CLAIMED = {
+    "minimum": "a stationary point can be a saddle point, or a local minimum far above the least value",
+    "network": "f is the lifted objective: of the network's own loss, `certify_network` says more",
+    "other_rows": "nothing is said of rows that were not trained on",
+}
+"""What no certificate of the lifted objective says, by a name that other code finds it by."""
+NOT_CLAIMED_OF_NETWORKS = {
+    "minimum": NOT_CLAIMED["minimum"],
+    "kinks": "the gradient is that of the loss with the activation's kinks rounded; at a kink itself there is none",
+    "other_rows": NOT_CLAIMED["other_rows"],
+}
+"""What no certificate of the network's own loss says."""
 
 
 class Status(Enum):
@@ -22,6 +37,10 @@ class Status(Enum):
     MAX_ITER = (
         "The iterations allowed were used up before a stationary point was reached. "
         "Raise max_iter, or continue with start=result.blocks."
+    )
+    STALLED = (
+        "No step lowers the loss any more, though the point is not stationary to tol: the steps are lost in rounding. "
+        "Use float64, larger ridges, or kinks that are rounded more widely."
     )
     NONFINITE = (
         "A block step gave NaN or infinity; the blocks before it are returned. "
@@ -107,6 +126,13 @@ class Result:
     history: History = field(repr=False)
     detail: str = ""
     """Where a NONFINITE run broke: block, layer and iteration."""
+
+    not_claimed: ClassVar[Mapping[str, str]] = NOT_CLAIMED
+    """What a certificate of such a run does not say."""
+
+    def measure(self) -> Stationarity:
+        """How far the point is from a stationary one."""
+        return measure_stationarity(self.problem, self.blocks, self.samples)
 
     @property
     def message(self) -> str:

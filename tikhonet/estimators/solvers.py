@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from tikhonet.descent.certificates import NOT_CLAIMED, Certificate, Check, certify, check_feasible
+from tikhonet.descent.certificates import Certificate, Check, certify, check_feasible
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import History, Result, Status
+from tikhonet.descent.result import NOT_CLAIMED, History, Result, Status
 from tikhonet.descent.schedules import Power, Proximal, Schedule
 from tikhonet.descent.stationarity import Stationarity
 from tikhonet.network.graph import Network, Weights
