@@ -25,12 +25,16 @@ from tikhonet.descent.network_loss import Expansion, NetworkLoss, measure_networ
 widths = st.sampled_from([0.0, 0.3])
 
 
+def rounded_loss(problem, samples, W, share):
+    return NetworkLoss(problem, samples, NetworkLoss.widths(problem, samples, W, share))
+
+
 def random_point(problem, seed, share=0.0, weighted=True):
     samples = make_samples(problem, seed, weighted=weighted)
     blocks = make_blocks(problem, samples, seed)
     # Biases begin at zero, where a unit without inputs is on its kink.
     blocks = replace(blocks, W={edge: M + 0.1 * normal(*M.shape, seed=seed) for edge, M in blocks.W.items()})
-    return NetworkLoss.rounding(problem, samples, blocks.W, share), blocks
+    return rounded_loss(problem, samples, blocks.W, share), blocks
 
 
 def value(loss, V, W):
@@ -67,22 +71,22 @@ def test_the_gradient_is_that_of_the_loss(problem, seed, share):
 
 @given(problems(losses=[Squared()], sets=[Everything()]), seeds)
 @settings(max_examples=15)
-def test_the_model_has_the_curvature_of_the_loss_along_the_linearised_network(problem, seed):
-    """With a squared loss  <S, H S> = |d scores / dt|^2 + the ridges'."""
+def test_the_curvature_is_that_of_the_loss_along_the_linearised_network(problem, seed):
+    """With a squared loss  |d scores / dt|^2 + the ridge's, for a step of V or of one layer."""
     loss, blocks = random_point(problem, seed, weighted=False)
     here, last = Expansion(loss, blocks.V, blocks.W), problem.network.depth
-    S = {name: normal(*fit.M.shape, seed=seed + k) for k, (name, fit) in enumerate(here.fits.items())}
+    for name, fit in here.fits.items():
+        S = normal(*fit.M.shape, seed=seed)
 
-    def scores(t):
-        W = dict(blocks.W)
-        for n in here.learned:
-            W |= problem.network.split_weights(n, here.fits[str(n)].M + t * S[str(n)])
-        return problem.network.forward(loss.samples.X, W)[last] @ (blocks.V + t * S["V"]).T
+        def scores(t, name=name, step=S, M=fit.M):
+            if name == "V":
+                return problem.network.forward(loss.samples.X, blocks.W)[last] @ (M + t * step).T
+            W = blocks.W | problem.network.split_weights(int(name), M + t * step)
+            return problem.network.forward(loss.samples.X, W)[last] @ blocks.V.T
 
-    change = (scores(1e-7) - scores(-1e-7)) / 2e-7
-    ridges = sum(float((fit.ridge * S[name].square()).sum()) for name, fit in here.fits.items())
-    found = sum(float((part * S[name]).sum()) for name, part in here.product(S).items())
-    assert found == pytest.approx(float(change.square().sum()) + ridges, rel=1e-4)
+        change = (scores(1e-7) - scores(-1e-7)) / 2e-7
+        expected = float(change.square().sum() + (fit.ridge * S.square()).sum())
+        assert here.curvature(name, S) == pytest.approx(expected, rel=1e-4, abs=1e-9)
 
 
 @given(problems(sets=[Everything(), NonNegative()]), seeds)
@@ -113,9 +117,9 @@ def test_no_unit_of_inputs_or_objective_changes_what_is_measured(seed, scale, lo
     W = blocks.W | {(1, BIAS): blocks.W[1, BIAS] + 0.3}
     X, scaled_W = scale * samples.X, W | {(1, 0): W[1, 0] / scale}
     weight = torch.full((len(samples),), scale, dtype=torch.float64)
-    plain = NetworkLoss.rounding(problem, samples, W, 0.1)
-    moved = NetworkLoss.rounding(problem, Samples(X, samples.targets), scaled_W, 0.1)
-    larger = NetworkLoss.rounding(replace(problem, ridge_V=0.1 * scale), replace(samples, weight=weight), W, 0.1)
+    plain = rounded_loss(problem, samples, W, 0.1)
+    moved = rounded_loss(problem, Samples(X, samples.targets), scaled_W, 0.1)
+    larger = rounded_loss(replace(problem, ridge_V=0.1 * scale), replace(samples, weight=weight), W, 0.1)
     expected = measure_network(plain, Blocks({}, blocks.V, W)).share
     assert measure_network(moved, Blocks({}, blocks.V, scaled_W)).share == pytest.approx(expected, rel=1e-5)
     assert measure_network(larger, Blocks({}, blocks.V, W)).share == pytest.approx(expected, rel=1e-5)
@@ -128,9 +132,7 @@ def test_sums_over_samples_go_through_reduce():
     blocks = make_blocks(problem, samples, 0)
     doubled = replace(samples, reduce=lambda total: 2 * total)
     twice = Samples(samples.X.repeat(2, 1), samples.targets.repeat(2, 1))
-    one, two = (
-        measure_network(NetworkLoss.rounding(problem, rows, blocks.W, 0.1), blocks) for rows in (doubled, twice)
-    )
+    one, two = (measure_network(rounded_loss(problem, rows, blocks.W, 0.1), blocks) for rows in (doubled, twice))
     assert one.share == pytest.approx(two.share)
     assert one.objective == pytest.approx(two.objective)
     assert samples.targets.shape[1] == CLASSES

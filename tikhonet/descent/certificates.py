@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tikhonet.descent.lift_gap import lift_gap
 from tikhonet.descent.network_loss import NetworkLoss, measure_network
-from tikhonet.descent.result import NOT_CLAIMED, NOT_CLAIMED_OF_NETWORKS, History, Result
+from tikhonet.descent.result import NETWORK_WORDS, NOT_CLAIMED, NOT_CLAIMED_OF_NETWORKS, WORDS, History, Result
 from tikhonet.descent.schedules import Schedule
 from tikhonet.descent.stationarity import Stationarity
 from tikhonet.network.arguments import check_type
@@ -101,7 +101,7 @@ def certify(result: Result) -> Certificate:
     checks = (
         check_feasible(result.problem, result.blocks),
         *check_descent(result.history, result.blocks.V.dtype),
-        check_stationary(stationarity, result.history.tolerance),
+        check_stationary(stationarity, result.history.tolerance, result.words),
         check_bounded(result.problem, result.history),
         check_schedule(result.schedule, max(1, result.history.iterations)),
         Check(
@@ -119,18 +119,20 @@ def certify_network(
     samples: Samples,
     *,
     tol: float | None = None,
-    rounding: float = 0.02,
+    rounding: float | Mapping[int, float] = 0.05,
     sweeps: int = 10,
 ) -> Certificate:
     """Check the network proper on these samples: its regularised loss, the gradient of that, and the gap of the lift.
 
-    Kinks are rounded over this share of each layer's pre-activations (`network_loss.py`); so many sweeps of u-steps
-    look for the minimum over U (`lift_gap.py`). Without a `tol` stationarity is measured and not judged.
+    Kinks are rounded over this share of each layer's pre-activations, or over a width for each layer
+    (`network_loss.py`); so many sweeps of u-steps look for the minimum over U (`lift_gap.py`). Without a `tol`
+    stationarity is measured and not judged.
     """
-    loss = NetworkLoss.rounding(problem, samples, W, rounding)
+    width = rounding if isinstance(rounding, Mapping) else NetworkLoss.widths(problem, samples, W, rounding)
+    loss = NetworkLoss(problem, samples, width)
     blocks = loss.forward(V, W)
     stationarity = measure_network(loss, blocks)
-    found = check_stationary(stationarity, tol, "block steps would take", "L")
+    found = check_stationary(stationarity, tol, NETWORK_WORDS)
     checks = [
         check_feasible(problem, blocks),
         replace(found, key="network", claim="the network's loss L is stationary"),
@@ -182,12 +184,7 @@ def check_descent(history: History, dtype: torch.dtype) -> tuple[Check, Check]:
     )
 
 
-def check_stationary(
-    stationarity: Stationarity,
-    tolerance: float | None,
-    what: str = "exact block steps would take at most",
-    of: str = "f",
-) -> Check:
+def check_stationary(stationarity: Stationarity, tolerance: float | None, words: tuple[str, str] = WORDS) -> Check:
     """Whether block steps would take no more than this share of f; not judged without a tolerance."""
     steps, slopes = (
         ", ".join(f"{block} {value:.3g}" for block, value in values.items())
@@ -197,7 +194,7 @@ def check_stationary(
     if tolerance is not None:
         asked, holds = f", {tolerance:g} allowed", stationarity.within(tolerance)
     figure = (
-        f"{what} {stationarity.share:.3g} of {of} = {stationarity.objective:.4g}{asked} "
+        f"{words[0]} {stationarity.share:.3g} of {words[1]} = {stationarity.objective:.4g}{asked} "
         f"({steps}); projected gradient {stationarity.total:.3g} ({slopes})"
     )
     return Check("stationary", "the point is stationary", holds, figure)

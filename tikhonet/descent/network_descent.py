@@ -1,9 +1,8 @@
 """Descent on the network's own loss in the blocks of Alg. 1, with U restored by a forward pass after every step.
 
-The W-step is the least-squares problem of Sec. 3.1 for all layers at once, but with the network above a layer
-linearised in place of the targets that a u-step would give it: the Gauss-Newton model of the loss, damped in the metric
-of the Gram matrices. The V-step is exact. A step is kept only if the regularised loss falls by a share of what the
-model promises, else the damping grows.
+The V-step is exact. The W-step follows the gradient of the regularised loss in the metric of the W-step of Sec. 3.1,
+the Gram matrices of the layers' inputs with their ridges, which the last steps' changes of the gradient improve
+(limited-memory BFGS). It is kept only if the loss, V fitted anew, falls by enough; else it is halved.
 """
 
 from __future__ import annotations
@@ -18,21 +17,22 @@ from typing import ClassVar
 import torch
 
 from tikhonet.descent.linear import update_classifier
-from tikhonet.descent.network_loss import Expansion, Matrices, NetworkLoss, inner, measure_network
-from tikhonet.descent.result import NOT_CLAIMED_OF_NETWORKS, BlockStep, History, Result, Status
+from tikhonet.descent.network_loss import Expansion, Matrices, NetworkLoss, measure_network
+from tikhonet.descent.result import NETWORK_WORDS, NOT_CLAIMED_OF_NETWORKS, BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Schedule
 from tikhonet.descent.start import check_blocks, initial_blocks
-from tikhonet.descent.stationarity import Stationarity
+from tikhonet.descent.stationarity import Stationarity, solve_scaled
 from tikhonet.network.arguments import COUNT, SHARE, check_callable, check_numbers, check_type
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
 
-ACCEPTED, TRUSTED = 0.1, 0.5
-"""The share of the model's decrease that a step must bring, and that at which the damping is taken back."""
-LEAST, FIRST, LARGEST = 1e-8, 1e-3, 1e10
-"""The damping, relative to the model's own curvature."""
+ACCEPTED, FALL, SHORTEST = 1e-4, 0.05, 1e-10
+"""A step of W must bring this share of the decrease that its slope says, and this share of the least ridge times the
+square of its length; the shortest one that is tried, in whole steps."""
+MEMORY = 30
+"""Steps that the metric of the W-step is improved by."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Restored(Schedule):
         return 9.0 * t
 
     def outlook(self, t: int) -> str:
-        return "theta = 1 throughout, damping by the measured decrease"
+        return "theta = 1 throughout, steps as long as the loss falls"
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class NetworkResult(Result):
 
     loss: NetworkLoss = field(kw_only=True, repr=False)
     not_claimed: ClassVar[Mapping[str, str]] = NOT_CLAIMED_OF_NETWORKS
+    words: ClassVar[tuple[str, str]] = NETWORK_WORDS
 
     def measure(self) -> Stationarity:
         return measure_network(self.loss, self.blocks)
@@ -64,25 +65,23 @@ class NetworkResult(Result):
 
 @dataclass(frozen=True)
 class NetworkDescent:
-    """Minimise Eq. 2 itself: joint Gauss-Newton steps of W, exact steps of V, a loss that falls with every step.
+    """Minimise Eq. 2 itself: quasi-Newton steps of W, exact steps of V, a loss that falls with every step.
 
     `tol`: a point is stationary when steps of its blocks would lower the loss by at most this share of it.
     `rounding`: the share of a layer's pre-activations (their root mean square at the start) over which kinks are
-    rounded. `inner_steps` and `inner_tol` bound the conjugate gradients of a step. `check_every`: iterations between
-    two measurements of stationarity. Sets are not supported: hold V and W by ridges, which also make them bounded.
+    rounded. `check_every`: iterations between two measurements of stationarity (one costs about two iterations). Sets
+    are not supported: hold V and W by ridges, which also make them bounded.
     """
 
-    max_iter: int = 200
+    max_iter: int = 1000
     tol: float = 1e-6
-    rounding: float = 0.02
-    inner_steps: int = 60
-    inner_tol: float = 0.1
-    check_every: int = 5
+    rounding: float = 0.05
+    check_every: int = 10
     chunk_rows: int = 2048
 
     def __post_init__(self) -> None:
-        check_numbers(self, COUNT, ["max_iter", "inner_steps", "check_every", "chunk_rows"])
-        check_numbers(self, SHARE, ["tol", "rounding", "inner_tol"])
+        check_numbers(self, COUNT, ["max_iter", "check_every", "chunk_rows"])
+        check_numbers(self, SHARE, ["tol", "rounding"])
 
     @torch.no_grad()
     def run(
@@ -112,7 +111,43 @@ class NetworkDescent:
         problem.check(samples)
         blocks = start or initial_blocks(problem, samples, seed, "forward")
         check_blocks(problem, replace(blocks, U=problem.network.forward(X, blocks.W)), samples)
-        return _Run(self, NetworkLoss.rounding(problem, samples, blocks.W, self.rounding), blocks).go(watch)
+        width = NetworkLoss.widths(problem, samples, blocks.W, self.rounding)
+        return _Run(self, NetworkLoss(problem, samples, width), blocks).go(watch)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Limited-memory BFGS: an inverse Hessian from the last changes of W and of the gradient, around a first guess."""
+
+    pairs: tuple[tuple[Matrices, Matrices], ...] = ()
+
+    def grown(self, step: Matrices, change: Matrices) -> Metric:
+        """The metric that also knows how this step changed the gradient, where the loss is convex along it."""
+        fits = inner(step, change) > 1e-10 * math.sqrt(inner(step, step) * inner(change, change))
+        return Metric((*self.pairs, (step, change))[-MEMORY:]) if fits else self
+
+    def solve(self, gradient: Matrices, guess: Callable[[Matrices], Matrices]) -> Matrices:
+        """The inverse Hessian times the gradient; `guess` is the first guess of it, whose size is put right."""
+        rest, lengths = gradient, []
+        for step, change in reversed(self.pairs):
+            lengths.append(inner(step, rest) / inner(step, change))
+            rest = added(rest, -lengths[-1], change)
+        found = guess(rest)
+        if self.pairs:
+            step, change = self.pairs[-1]
+            size = inner(step, change) / inner(change, guess(change))
+            found = {name: size * part for name, part in found.items()}
+        for (step, change), length in zip(self.pairs, reversed(lengths), strict=True):
+            found = added(found, length - inner(change, found) / inner(step, change), step)
+        return found
+
+
+def inner(A: Matrices, B: Matrices) -> float:
+    return math.fsum(float((A[name] * B[name]).sum()) for name in A)
+
+
+def added(A: Matrices, scale: float, B: Matrices) -> Matrices:
+    return {name: A[name] + scale * B[name] for name in A}
 
 
 class _Run:
@@ -120,111 +155,89 @@ class _Run:
 
     def __init__(self, solver: NetworkDescent, loss: NetworkLoss, blocks: Blocks) -> None:
         self.solver, self.loss, self.problem = solver, loss, loss.problem
-        self.blocks = loss.forward(blocks.V, blocks.W)
-        self.terms, self.damping = loss.terms(self.blocks), FIRST
+        self.blocks, self.metric = loss.forward(blocks.V, blocks.W), Metric()
+        self.terms = loss.terms(self.blocks)
         self.history = History(self.terms, solver.tol)
-        ridges = [self.problem.ridge_V, *map(self.problem.edge_ridge, self.problem.network.learned)]
-        self.fall = 0.5 * ACCEPTED * min(ridges)
-        """Every step of length d lowers the loss by at least this times d^2."""
+        self.ridge = min([self.problem.ridge_V, *map(self.problem.edge_ridge, self.problem.network.learned)])
         self.measure(0)
 
     def go(self, watch: Callable[[History], bool | None] | None) -> NetworkResult:
-        status, detail = None, ""
+        status = None
         try:
             self.take(1, "V", self.with_classifier(self.blocks.W), time.perf_counter())
+            here = self.expand()
             for t in range(1, self.solver.max_iter + 1):
-                moved = self.iterate(t)
-                if not math.isfinite(self.terms.total):
-                    status, detail = Status.NONFINITE, f"iteration {t}"
-                elif (not moved or t % self.solver.check_every == 0) and self.measure(t).within(self.solver.tol):
-                    status = Status.STATIONARY
-                elif not moved:
-                    status = Status.STALLED
+                here, moved = self.iterate(t, here)
+                status = self.check(t, moved)
                 if watch and watch(self.history):
                     status = status or Status.INTERRUPTED
                 if status:
                     break
         except KeyboardInterrupt:
             status = status or Status.INTERRUPTED
-        if status is None:
-            status = Status.STATIONARY if self.measure(t).within(self.solver.tol) else Status.MAX_ITER
-        samples, status = self.loss.samples, status or Status.MAX_ITER
-        return NetworkResult(
-            self.problem, samples, Restored(), self.blocks, status, self.history, detail, loss=self.loss
-        )
+        point = (self.problem, self.loss.samples, Restored(), self.blocks)
+        return NetworkResult(*point, status or Status.MAX_ITER, self.history, loss=self.loss)
+
+    def check(self, t: int, moved: bool) -> Status | None:
+        """How the run ends here, if it does."""
+        due = not moved or t % self.solver.check_every == 0 or t == self.solver.max_iter
+        if due and self.measure(t).within(self.solver.tol):
+            return Status.STATIONARY
+        if not moved:
+            return Status.STALLED if math.isfinite(self.terms.total) else Status.NONFINITE
+        return None
+
+    def expand(self) -> Expansion:
+        return Expansion(self.loss, self.blocks.V, self.blocks.W)
 
     def with_classifier(self, W: Weights) -> Blocks:
         """The forward pass of W, and the V that is best for it."""
         blocks = self.loss.forward(self.blocks.V, W)
         return replace(blocks, V=update_classifier(self.problem, blocks, self.loss.samples, 0.0, tol=1e-6).point)
 
-    def iterate(self, t: int) -> bool:
-        """A step of W and V; whether there was one that lowers the loss."""
-        clock, network = time.perf_counter(), self.problem.network
-        here = Expansion(self.loss, self.blocks.V, self.blocks.W)
-        while self.damping <= LARGEST:
-            step, count = solve_damped(here, self.damping, self.solver.inner_steps, self.solver.inner_tol)
-            predicted = -0.5 * inner(here.gradient, step)
-            W = dict(self.blocks.W)
-            for n in here.learned:
-                W |= network.split_weights(n, (here.fits[str(n)].M + step[str(n)]).to(self.blocks.V))
-            share = self.take(t, "W, V", self.with_classifier(W), clock, predicted, count)
-            if share >= ACCEPTED:
-                self.damping = max(LEAST, self.damping / 4) if share >= TRUSTED else self.damping
-                return True
-            self.damping = 4 * max(self.damping, FIRST)
-        self.damping = FIRST
-        return False
+    def iterate(self, t: int, here: Expansion) -> tuple[Expansion, bool]:
+        """A step of W and V from here; where it leads, and whether there was one that lowers the loss."""
+        clock, layers = time.perf_counter(), [str(n) for n in here.learned]
+        gradient = {name: here.gradient[name] for name in layers}
 
-    def take(self, t: int, name: str, blocks: Blocks, clock: float, predicted: float = 0.0, count: int = 1) -> float:
-        """Go to these blocks if the loss falls as it must; returns what it falls by, relative to what was predicted."""
+        def guess(R: Matrices) -> Matrices:
+            return {name: solve_scaled(here.fits[name].H, part) for name, part in R.items()}
+
+        for metric in (self.metric, Metric()):  # where the first has become useless, the second still leads downward
+            direction, length = metric.solve(gradient, guess), 1.0
+            slope = inner(gradient, direction)
+            while length >= SHORTEST and slope > 0:
+                if self.take(t, "W, V", self.moved(here, direction, length), clock, length * slope):
+                    there = self.expand()
+                    change = {name: there.gradient[name] - gradient[name] for name in layers}
+                    step = {name: there.fits[name].M - here.fits[name].M for name in layers}
+                    self.metric = metric.grown(step, change)
+                    return there, True
+                length /= 2
+        return here, False
+
+    def moved(self, here: Expansion, direction: Matrices, length: float) -> Blocks:
+        W = dict(self.blocks.W)
+        for name, part in direction.items():
+            matrix = (here.fits[name].M - length * part).to(self.blocks.V)
+            W |= self.problem.network.split_weights(int(name), matrix)
+        return self.with_classifier(W)
+
+    def take(self, t: int, name: str, blocks: Blocks, clock: float, predicted: float = 0.0) -> bool:
+        """Go to these blocks if the loss falls by enough."""
         terms, changes = self.loss.terms(blocks), [blocks.V - self.blocks.V]
         changes += [blocks.W[edge] - self.blocks.W[edge] for edge in blocks.W]
         distance = math.sqrt(math.fsum(float(change.double().square().sum()) for change in changes))
-        decrease, promised = self.terms.total - terms.total, self.fall * distance**2
-        if not decrease >= max(promised, ACCEPTED * predicted):
-            return 0.0
+        decrease, promised = self.terms.total - terms.total, FALL * self.ridge * distance**2
+        if not decrease >= max(promised, ACCEPTED * predicted):  # nor if it is not finite
+            return False
         seconds = time.perf_counter() - clock
-        self.history.steps.append(
-            BlockStep(t, name, terms, decrease, promised, distance=distance, inner_steps=count, seconds=seconds)
-        )
+        step = BlockStep(t, name, terms, decrease, promised, distance=distance, seconds=seconds)
+        self.history.steps.append(step)
         self.blocks, self.terms = blocks, terms
-        return decrease / predicted if predicted > 0 else 1.0
+        return True
 
     def measure(self, t: int) -> Stationarity:
         found = measure_network(self.loss, self.blocks)
         self.history.stationarity[t], self.history.norms[t] = found, self.blocks.norms()
         return found
-
-
-def solve_damped(here: Expansion, damping: float, most: int, tol: float) -> tuple[Matrices, int]:
-    """Conjugate gradients for  (H + damping c Gram) S = -gradient,  H the Gauss-Newton matrix with its ridges.
-
-    The preconditioner is the Gram matrix of each block with its ridge. Whenever it ends, S lowers the model.
-    """
-    metric = {name: fit.gram * (0.0 if name == "V" else damping) for name, fit in here.fits.items()}
-    factors = {name: torch.linalg.cholesky_ex(fit.H + metric[name])[0] for name, fit in here.fits.items()}
-
-    def precondition(R: Matrices) -> Matrices:
-        return {name: torch.cholesky_solve(part.T, factors[name]).T for name, part in R.items()}
-
-    def added(A: Matrices, scale: float, B: Matrices) -> Matrices:
-        return {name: A[name] + scale * B[name] for name in A}
-
-    rest: Matrices = {name: -part for name, part in here.gradient.items()}
-    S: Matrices = {name: torch.zeros_like(part) for name, part in rest.items()}
-    direction = scaled = precondition(rest)
-    square = first = inner(rest, scaled)
-    count = 0
-    while count < most and square > tol**2 * first:
-        product = here.product(direction)
-        product = {name: part + direction[name] @ metric[name] for name, part in product.items()}
-        curvature = inner(direction, product)
-        if not curvature > 0:
-            break
-        length, count = square / curvature, count + 1
-        S, rest = added(S, length, direction), added(rest, -length, product)
-        scaled = precondition(rest)
-        former, square = square, inner(rest, scaled)
-        direction = added(scaled, square / former, direction)
-    return S, count

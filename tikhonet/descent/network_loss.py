@@ -10,7 +10,7 @@ a slope everywhere, one of sigma's own but in a band of that width. Without a wi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -64,24 +64,18 @@ class NetworkLoss:
     samples: Samples
     width: Mapping[int, float] = field(default_factory=dict)
 
-    @classmethod
-    def rounding(cls, problem: Problem, samples: Samples, W: Weights, share: float) -> NetworkLoss:
-        """Kinks rounded over this share of the root mean square of each layer's pre-activations at W."""
-        loss = cls(problem, samples)
-        size = loss.sizes(W)
-        return cls(problem, samples, {n: share * size[n] for n in size})
-
-    def sizes(self, W: Weights) -> dict[int, float]:
-        """The root mean square of each layer's pre-activations."""
-        hidden = self.problem.network.hidden
+    @staticmethod
+    def widths(problem: Problem, samples: Samples, W: Weights, share: float) -> dict[int, float]:
+        """This share of the root mean square of each layer's pre-activations at W."""
+        hidden, proper = problem.network.hidden, NetworkLoss(problem, samples)
 
         def squares(rows: slice) -> Tensor:
-            Z = self.layers(rows, W)[1]
+            Z = proper.layers(rows, W)[1]
             means = [Z[n].square().mean(1) for n in hidden]
-            return self.samples.weigh(torch.stack([*means, torch.ones_like(means[0])], 1), rows).sum(0)
+            return samples.weigh(torch.stack([*means, torch.ones_like(means[0])], 1), rows).sum(0)
 
-        *totals, count = self.samples.sum(squares).tolist()
-        return {n: math.sqrt(total / count) for n, total in zip(hidden, totals, strict=True)}
+        *totals, count = samples.sum(squares).tolist()
+        return {n: share * math.sqrt(total / count) for n, total in zip(hidden, totals, strict=True)}
 
     def layers(self, rows: slice, W: Weights) -> tuple[Layers, Layers, dict[int, Rounded]]:
         """The forward pass of some samples, in the type of the weights: U, the pre-activations, the activations."""
@@ -114,10 +108,10 @@ class _Chunk(NamedTuple):
 
 
 class Expansion:
-    """L around a point: its gradient, and products with a positive semidefinite matrix in place of its Hessian.
+    """L around a point: its gradient, and a curvature that is never negative in place of its own.
 
-    That matrix has the curvature of the loss along the linearised network and, within the bands where kinks are
-    rounded, the curvature of those kinks that bend upward.
+    It is that of the loss along the linearised network (Gauss and Newton's) and, within the bands where kinks are
+    rounded, that of the kinks that bend upward.
     """
 
     def __init__(self, loss: NetworkLoss, V: Tensor, W: Weights) -> None:
@@ -170,63 +164,39 @@ class Expansion:
         self.add("gram V", (curvature * U[last]).T @ U[last])
         bends: Layers = {}
         grad_Z: Layers = {}
-        for n, pull in self.pulls(slope, grad_Z):
+        for n in reversed(self.hidden):
+            pull = slope @ self.V if n == last else slope.new_zeros(len(slope), network.widths[n])
+            for k in network.targets(n):
+                network.edges[k, n].adjoint(grad_Z[k], self.W.get((k, n)), out=pull)
             grad_Z[n] = pull * sigma[n].slope
-            bends[n] = (pull * sigma[n].bend).relu_()
+            bends[n] = pull.mul_(sigma[n].bend).relu_()
         for n in self.learned:
             inputs = network.stacked_inputs(n, U)
             self.add(f"gradient {n}", grad_Z[n].T @ inputs)
             self.add(f"gram {n}", samples.weigh(inputs, rows).T @ inputs)
         return _Chunk(U, {n: part.slope for n, part in sigma.items()}, bends, curvature)
 
-    def pulls(self, slope: Tensor, grad_Z: Layers) -> Iterator[tuple[int, Tensor]]:
-        """From the last layer down, the gradient in each U[n]; the caller puts that in Z[n] into `grad_Z` each time."""
-        network = self.problem.network
-        for n in reversed(self.hidden):
-            pull = slope @ self.V if n == network.depth else slope.new_zeros(len(slope), network.widths[n])
-            for k in network.targets(n):
-                network.edges[k, n].adjoint(grad_Z[k], self.W.get((k, n)), out=pull)
-            yield n, pull
+    def curvature(self, name: str, step: Tensor) -> float:
+        """The second derivative along a step of V or of one layer."""
+        total = self.samples.reduce(
+            sum((self.curvature_of(chunk, name, step) for chunk in self.chunks), torch.zeros(()))
+        )
+        return float(total) + float((self.fits[name].ridge * step.square()).sum())
 
-    def product(self, S: Matrices) -> Matrices:
-        """The matrix times a change S of V and of some layers; for those alone."""
-        total = {name: torch.zeros_like(part, dtype=torch.float64) for name, part in S.items()}
-        for chunk in self.chunks:
-            for name, part in self.product_rows(chunk, S).items():
-                total[name] += part
-        return {name: self.samples.reduce(part) + self.fits[name].ridge * S[name] for name, part in total.items()}
-
-    def product_rows(self, chunk: _Chunk, S: Matrices) -> Matrices:
-        network, last = self.problem.network, self.problem.network.depth
-        step = {name: part.to(self.V) for name, part in S.items()}
-        change: Layers = {}
-        dZ: Layers = {}
+    def curvature_of(self, chunk: _Chunk, name: str, step: Tensor) -> Tensor:
+        network, last, step = self.problem.network, self.problem.network.depth, step.to(self.V)
+        if name == "V":
+            return (chunk.curvature * (chunk.U[last] @ step.T).square()).sum().double()
+        total, change = torch.zeros((), dtype=torch.float64, device=step.device), Layers()
         for n in self.hidden:
-            parts = [
-                network.edges[n, m].apply(change[m], self.W.get((n, m))) for m in network.sources(n) if m in change
-            ]
-            if str(n) in step:
-                parts.append(network.stacked_inputs(n, chunk.U) @ step[str(n)].T)
-            if parts:
-                dZ[n] = sum(parts[1:], start=parts[0])
-                change[n] = dZ[n] * chunk.slope[n]
-        scores = change[last] @ self.V.T if last in change else torch.zeros_like(chunk.U[last] @ self.V.T)
-        if "V" in step:
-            scores = scores + chunk.U[last] @ step["V"].T
-        slope = scores.mul_(chunk.curvature)
-        found = {"V": slope.T @ chunk.U[last]} if "V" in S else {}
-        grad_Z: Layers = {}
-        for n, pull in self.pulls(slope, grad_Z):
-            grad_Z[n] = pull.mul_(chunk.slope[n])
-            if n in dZ:
-                grad_Z[n] += chunk.bend[n] * dZ[n]
-            if str(n) in S:
-                found[str(n)] = grad_Z[n].T @ network.stacked_inputs(n, chunk.U)
-        return found
-
-
-def inner(A: Matrices, B: Matrices) -> float:
-    return math.fsum(float((A[name] * B[name]).sum()) for name in A)
+            sources = [m for m in network.sources(n) if m in change]
+            if sources or name == str(n):
+                Z = network.pre_activation(n, chunk.U | change, self.W, sources)
+                if name == str(n):
+                    Z += network.stacked_inputs(n, chunk.U) @ step.T
+                total += (chunk.bend[n] * Z.square()).sum()
+                change[n] = Z * chunk.slope[n]
+        return total + (chunk.curvature * (change[last] @ self.V.T).square()).sum()
 
 
 def measure_network(loss: NetworkLoss, blocks: Blocks) -> Stationarity:
@@ -245,7 +215,7 @@ def measure_network(loss: NetworkLoss, blocks: Blocks) -> Stationarity:
         else:
             linear = fit.M @ fit.H - gradient
             step, longest = minimise_quadratic(fit.H, linear, fit.set_, fit.M).point - fit.M, 1.0
-        fall, curvature = -float((gradient * step).sum()), float((here.product({name: step})[name] * step).sum())
+        fall, curvature = -float((gradient * step).sum()), here.curvature(name, step)
         length = min(longest, fall / curvature) if curvature > 0 else 0.0
         decrease[block] += length * fall - 0.5 * length**2 * curvature
         residual[block] = math.hypot(residual[block], fit.residual(gradient))

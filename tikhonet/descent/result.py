@@ -24,6 +24,9 @@ NOT_CLAIMED_OF_NETWORKS = {
     "other_rows": NOT_CLAIMED["other_rows"],
 }
 """What no certificate of the network's own loss says."""
+WORDS = ("exact block steps would take at most", "f")
+NETWORK_WORDS = ("block steps in the metric of the Gram matrices would take", "L")
+"""What is measured of a point, and of which objective: the lifted one, or the network's own loss."""
 
 
 class Status(Enum):
@@ -129,6 +132,7 @@ class Result:
 
     not_claimed: ClassVar[Mapping[str, str]] = NOT_CLAIMED
     """What a certificate of such a run does not say."""
+    words: ClassVar[tuple[str, str]] = WORDS
 
     def measure(self) -> Stationarity:
         """How far the point is from a stationary one."""
