@@ -6,6 +6,7 @@ layers together, so it is enclosed: from above by a U that was found, from below
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,10 +15,14 @@ from torch import Tensor
 from tikhonet.descent.feature_step import update_features
 from tikhonet.descent.network_loss import NetworkLoss
 from tikhonet.descent.stationarity import measure_stationarity
+from tikhonet.network.edges import Edge
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Samples
+
+WIDE = 4096
+"""Units of a layer above which the matrix of an edge is not formed."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +82,7 @@ def most_that_features_save(problem: Problem, V: Tensor, W: Weights, samples: Sa
     reach: dict[int, float] = {network.depth: 1.0}
     for n in reversed(network.hidden):
         for k in network.targets(n):
-            edge = network.edges[k, n]
-            unit = torch.eye(network.widths[n], dtype=V.dtype, device=V.device)
-            norm = float(torch.linalg.matrix_norm(edge.apply(unit, W.get((k, n))), 2))
+            norm = operator_norm(network.edges[k, n], W.get((k, n)), network.widths[n], V)
             reach[n] = reach.get(n, 0.0) + norm * reach[k]
     kappa = 1 / sum(reach[n] ** 2 / problem.gamma_of(n) for n in network.hidden)
     curvature = loss.curvature if loss.quadratic else 0.0
@@ -91,3 +94,10 @@ def most_that_features_save(problem: Problem, V: Tensor, W: Weights, samples: Sa
         return torch.minimum(0.5 * squares.sum(1), loss.rows(targets, scores))
 
     return samples.weighted_sum(saved)
+
+
+def operator_norm(edge: Edge, W: Tensor | None, width: int, like: Tensor) -> float:
+    """The largest factor by which an edge lengthens a vector; of a very wide source a bound on it."""
+    if width > WIDE:
+        return math.sqrt(float(edge.onward(W).double().expand(width).sum()))
+    return float(torch.linalg.matrix_norm(edge.apply(torch.eye(width, dtype=like.dtype, device=like.device), W), 2))

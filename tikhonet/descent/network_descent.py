@@ -220,7 +220,7 @@ class _Run:
         W = dict(self.blocks.W)
         for name, part in direction.items():
             matrix = (here.fits[name].M - length * part).to(self.blocks.V)
-            W |= self.problem.network.split_weights(int(name), matrix)
+            W |= self.problem.network.split_weights(int(name), matrix.flatten(0, -2))
         return self.with_classifier(W)
 
     def take(self, t: int, name: str, blocks: Blocks, clock: float, predicted: float = 0.0) -> bool:

@@ -23,6 +23,7 @@ from tikhonet.network.activation import Activation
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Samples
+from tikhonet.problem.sets import in_groups
 
 ACTIVE = 0.5
 """The share of units taken as active where only the size of a curvature matters: it scales a metric."""
@@ -129,12 +130,16 @@ class Expansion:
         for n in self.learned:
             ridge = self.problem.layer_ridge(n)
             self.fits[str(n)] = self.fit(str(n), network.stacked_weights(n, W), ridge, curvature[n])
-        self.gradient = {name: fit.gradient(self.sums[f"gradient {name}"]) for name, fit in self.fits.items()}
+        self.gradient = {
+            name: fit.gradient(self.sums[f"gradient {name}"].view_as(fit.M)) for name, fit in self.fits.items()
+        }
         self.objective = float(self.sums["loss"]) + sum(fit.ridge_value() for fit in self.fits.values())
 
     def fit(self, name: str, M: Tensor, ridge: Tensor, curvature: float) -> Fit:
+        gram = curvature * self.sums[f"gram {name}"]
         set_ = self.problem.V_set if name == "V" else self.problem.layer_set(int(name))
-        return Fit(M.double(), curvature * self.sums[f"gram {name}"], ridge.to(M.device, torch.float64), set_)
+        grouped = M.double().reshape(*gram.shape[:-2], -1, gram.shape[-1])
+        return Fit(grouped, gram, ridge.to(M.device, torch.float64), in_groups(set_, gram))
 
     def mean_curvature(self) -> dict[int, float]:
         """The curvature of L in a unit's pre-activation, as random weights of these sizes would have it."""
@@ -171,9 +176,9 @@ class Expansion:
             grad_Z[n] = pull * sigma[n].slope
             bends[n] = pull.mul_(sigma[n].bend).relu_()
         for n in self.learned:
-            inputs = network.stacked_inputs(n, U)
-            self.add(f"gradient {n}", grad_Z[n].T @ inputs)
-            self.add(f"gram {n}", samples.weigh(inputs, rows).T @ inputs)
+            design = network.design(n, U)
+            self.add(f"gradient {n}", design.product(grad_Z[n]))
+            self.add(f"gram {n}", design.gram(samples.weights(rows)))
         return _Chunk(U, {n: part.slope for n, part in sigma.items()}, bends, curvature)
 
     def curvature(self, name: str, step: Tensor) -> float:
@@ -193,7 +198,7 @@ class Expansion:
             if sources or name == str(n):
                 Z = network.pre_activation(n, chunk.U | change, self.W, sources)
                 if name == str(n):
-                    Z += network.stacked_inputs(n, chunk.U) @ step.T
+                    Z += network.design(n, chunk.U).scores(step.flatten(0, -2))
                 total += (chunk.bend[n] * Z.square()).sum()
                 change[n] = Z * chunk.slope[n]
         return total + (chunk.curvature * (change[last] @ self.V.T).square()).sum()
