@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,10 +20,13 @@ from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import History, Result, Status
 from tikhonet.descent.schedules import After, Constant, LinearWeight, Power, Proximal, Restarted, Schedule
 from tikhonet.network.graph import Network
-from tikhonet.paper.experiment import Size, Watch
+from tikhonet.paper.comparison import ORDER, Claim
+from tikhonet.paper.experiment import Column, Size, Watch
 from tikhonet.paper.labelled_images import Images
-from tikhonet.paper.network_results import NetworkExperiment, NetworkRecord
+from tikhonet.paper.literal_findings import DEEP, LiteralRecord, LiteralRow, Readings, literal_claims, literal_figures
+from tikhonet.paper.network_results import NetworkExperiment
 from tikhonet.paper.network_trials import FullBatch, MiniBatch, NetworkMethod, Outcome, Pixels, Untrained, refit
+from tikhonet.paper.sheets import Figure
 from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.sets import RowL1Ball
@@ -72,15 +75,6 @@ FULL = LiteralSize(
 later one; the W-step in the l1 ball takes 10 s more."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LiteralRecord(NetworkRecord):
-    """A trial, and where it stood on the way."""
-
-    course: list[dict[str, Any]]
-    """By iteration: f per image, the share of f that exact block steps could still take, the norm of the projected
-    gradient, and the SVM's test error."""
-
-
 @dataclass(frozen=True)
 class Followed(FullBatch):
     """A full-batch run that is measured after some iterations, `marks`, and at its end.
@@ -125,7 +119,7 @@ class Literal(NetworkExperiment):
         "where a linear SVM does better on its features than on the pixels."
     )
     sizes = (QUICK, FULL)
-    record = LiteralRecord
+    record: ClassVar[Any] = LiteralRecord
 
     def methods(self, size: LiteralSize, data: Images, epochs: int | None = None) -> list[NetworkMethod]:
         """Alg. 1 and BCD-S on all images, then the readings; `epochs` sets the iterations of every one of them."""
@@ -140,12 +134,13 @@ class Literal(NetworkExperiment):
         ]
         rows, proximal = size.rows, printed(epochs or size.readings, Proximal(0.1))
         found += [
-            Followed(*naming, "printed", problem=problem, solver=solver, rows=rows)
-            for *naming, problem, solver in readings(eq4, size, epochs)
+            Followed(name, title, "printed", problem=problem, solver=solver, rows=rows)
+            for name, title, problem, solver in readings(eq4, size, epochs)
         ]
         trainer = Stochastic(**size.trainer | ({"epochs": epochs} if epochs else {}))
-        return found + [
-            Followed("proximal", "θ = 1, weight 0.1", "proximal", problem=eq4, solver=proximal, rows=rows),
+        return [
+            *found,
+            Followed("proximal", "theta = 1, weight 0.1", "proximal", problem=eq4, solver=proximal, rows=rows),
             MiniBatch("trainer", "Stochastic BCD", "stochastic", problem=tight, solver=trainer, rows=rows),
             Untrained("untrained", "Untrained network", problem=tight, rows=rows),
             Pixels("pixels", "Raw pixels", problem=tight, rows=rows),
@@ -166,10 +161,32 @@ class Literal(NetworkExperiment):
     def pictures(self, found: dict[str, Any]) -> dict[str, Any]:
         return {}
 
+    def compare(self, records: Any) -> Any:
+        return Readings.of(records, LiteralRow, self.order)
 
-def printed(iterations: int, schedule: Schedule = Power(2)) -> BlockDescent:
-    """Alg. 1 as printed, but for its schedule; stationarity is measured at the marks."""
-    return BlockDescent(schedule, iterations, check_every=iterations)
+    def order(self, row: Any) -> Any:
+        """Those on all images first, each group by family and then by error."""
+        return -row.records[0].samples, ORDER.index(row.family), row.score
+
+    def findings(self, results: Readings) -> list[Claim]:
+        return literal_claims(results)
+
+    def figures(self, results: Readings) -> list[Figure]:
+        return [*literal_figures(results)]
+
+    def columns(self, results: Any) -> list[Column]:
+        after, error = "after t = 1", self.score.form
+        return [
+            Column("images", lambda row: row.records[0].samples, "{:,}".format),
+            Column("error %", lambda row: row.at_first("error"), error, under=after),
+            Column("f", lambda row: row.at_first("objective"), wide=True, under=after),
+            *super().columns(results),
+        ]
+
+
+def printed(iterations: int, schedule: Schedule | None = None) -> BlockDescent:
+    """Alg. 1 as printed, but for its schedule where one is given; stationarity is measured at the marks."""
+    return BlockDescent(schedule or Power(2), iterations, check_every=iterations)
 
 
 def readings(eq4: Problem, size: LiteralSize, epochs: int | None) -> list[tuple[str, str, Problem, BlockDescent]]:
@@ -179,15 +196,15 @@ def readings(eq4: Problem, size: LiteralSize, epochs: int | None) -> list[tuple[
     deep = replace(eq4, network=Network.chain([inputs, *[size.width] * size.layers]))
     return [
         ("printed", "as printed", eq4, plain),
-        *((f"p-{p:g}", f"θ = 1/t^{p:g}", eq4, printed(count, Power(p))) for p in (1.01, 1.1, 1.5)),
-        *((f"theta-{c:g}", f"θ = {c:g}", eq4, printed(count, Constant(c))) for c in (0.1, 0.5, 0.9)),
+        *((f"p-{p:g}", f"theta = 1/t^{p:g}", eq4, printed(count, Power(p))) for p in (1.01, 1.1, 1.5)),
+        *((f"theta-{c:g}", f"theta = {c:g}", eq4, printed(count, Constant(c))) for c in (0.1, 0.5, 0.9)),
         ("ball", "rows in the l1 ball", replace(eq4, W_set=RowL1Ball(1.0)), plain),
         ("restarts", "restarts every 10", eq4, printed(count, Restarted(Power(2), 10))),
-        ("weight", "weight 1 - θ", eq4, printed(count, LinearWeight(2))),
-        *((f"gamma-{g:g}", f"γ = {g:g}", replace(eq4, gamma=g), plain) for g in (0.01, 1.0, 10.0)),
+        ("weight", "weight 1 - theta", eq4, printed(count, LinearWeight(2))),
+        *((f"gamma-{g:g}", f"gamma = {g:g}", replace(eq4, gamma=g), plain) for g in (0.01, 1.0, 10.0)),
         ("forward", "U from the forward pass", eq4, replace(plain, initial_features="forward")),
         *((f"inner-{tol:g}", f"inner tolerance {tol:g}", eq4, replace(plain, inner_tol=tol)) for tol in (1e-2, 1e-4)),
-        ("deep", f"{size.layers} layers of {size.width}", deep, printed(epochs or size.deep)),
+        (DEEP, f"{size.layers} layers of {size.width}", deep, printed(epochs or size.deep)),
     ]
 
 
