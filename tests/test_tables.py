@@ -37,7 +37,7 @@ def test_a_block_is_filled_and_the_rest_left_alone(monkeypatch):
 
 @pytest.mark.parametrize("other", [{"threads": 2}, {"version": "0.2.0"}])
 def test_no_mean_is_taken_of_trials_with_other_threads_or_versions(other):
-    with pytest.raises(ValueError, match="must share threads and versions, got .* and "):
+    with pytest.raises(ValueError, match=r"must share threads and versions, got .* and "):
         blocks.conditions([trial(1.0), trial(1.0, **other)])
 
 
