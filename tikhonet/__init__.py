@@ -1,4 +1,4 @@
-"""Training Tikhonov regularised deep ReLU networks by convergent block coordinate descent.
+"""Feed-forward networks trained by block coordinate descent on a lifted objective (Zhang and Brand, NIPS 2017).
 
 Every public name is imported when it is first asked for; `import tikhonet` alone loads nothing else.
 """
