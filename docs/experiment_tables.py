@@ -212,7 +212,8 @@ def literal_table(folder: str) -> str:
         last = [record["course"][-1] for record in own if record["course"]]
         cells = [own[0]["title"], f"{own[0]['samples']:,}", f"{own[0]['passes'] or ''}"]
         for key in ("objective", "gradient"):
-            cells.append(" to ".join(f"{fmean(part[key] for part in at):.3g}" for at in (first, last) if at))
+            values = [[part[key] for part in at if part[key] is not None] for at in (first, last)]
+            cells.append(" to ".join(f"{fmean(at):.3g}" for at in values if at))
         cells += [mean([part["error"] for part in first]), mean(field(own, "error"))]
         rows.append([*cells, ", ".join(sorted({record["status"] for record in own})) if own[0]["passes"] else ""])
     head = ["", "images", "iterations", "f an image", "gradient", "test error % after t = 1", "at the end", "ended as"]

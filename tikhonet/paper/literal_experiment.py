@@ -153,6 +153,8 @@ class Literal(NetworkExperiment):
         X, y = torch.tensor(data.X_train, dtype=torch.float32), torch.tensor(data.y_train, dtype=torch.int64)
         course = []
         for history, W in measured.pop("met", []):
+            if history.iterations not in history.stationarity:
+                break  # a number was not finite there
             last, outcome = history.iterations == measured["passes"], Outcome(W, None, {"status": ""})
             error = measured if last else refit(method.problem.network, outcome, X, y, data, seed)[0]
             course.append(waypoint(history, len(X)) | {"error": error["error"]})

@@ -50,7 +50,8 @@ class LiteralRow(NetworkRow):
 
     @property
     def stationary(self) -> bool:
-        return all(held is True for held in self.holds("stationary"))
+        """Whether every trial's certificate says so; one that was stopped has none."""
+        return all(held is True for held in self.holds("stationary") or [False])
 
 
 class Readings(Comparison[LiteralRow]):
@@ -137,12 +138,11 @@ def converges(results: Readings) -> Finding | None:
     row = results.printed
     if row is None:
         return None
-    share = row.mean(lambda record: record.course[-1]["share"])
-    rest = Power(2).tail(round(row.passes) + 1)
+    share, rest = row.mean(lambda record: record.course[-1]["share"]), Power(2).tail(round(row.passes) + 1)
+    blocks = "" if math.isnan(share) else f"exact block steps could take up to {share:.0%} of f; "
     return Finding(
         f"{row.records[0].samples:,} images, {row.passes:.0f} iterations: the gradient is {short(row.residual)}, after "
-        f"the first it was {short(row.at_first('gradient'))}; exact block steps could take up to {share:.0%} of f; "
-        f"all steps to come sum to {rest:.2g} of one.",
+        f"the first it was {short(row.at_first('gradient'))}; {blocks}all steps to come sum to {rest:.2g} of one.",
         row.stationary,
     )
 
