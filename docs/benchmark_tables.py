@@ -170,6 +170,16 @@ def sparse_inference() -> str:
 
 
 @table
+def export_sizes() -> str:
+    run, more = measured("export_sizes"), {True: "", False: " and the runtime's own"}
+    rows = [
+        [size["format"], f"{size['flash']:,}", f"{size['ram']:,}{more[size['complete']]}"]
+        for size in run["values"]["formats"]
+    ]
+    return markdown(["format", "flash bytes", "RAM bytes"], rows) + basis_of(run)
+
+
+@table
 def exported_sizes() -> str:
     run = measured("sparse_inference")
     tested = run["values"]["tested"]
