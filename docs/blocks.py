@@ -88,9 +88,14 @@ def mean(values: Sequence[float], digits: int = 2) -> str:
     return f"{text} ± {stdev(values) / len(values) ** 0.5:.{digits}f}" if len(values) > 1 else text
 
 
+def number(value: float, digits: int = 3) -> str:
+    """A number with so many digits, without a power of ten where it is large."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.{digits}g}"
+
+
 def span(values: Sequence[float]) -> str:
     """The least and the largest."""
-    return " to ".join(dict.fromkeys(f"{v:,.0f}" if v >= 10 else f"{v:.2g}" for v in (min(values), max(values))))
+    return " to ".join(dict.fromkeys(number(round(value, 1), 2) for value in (min(values), max(values))))
 
 
 def field(found: Sequence[Record], name: str) -> list[float]:

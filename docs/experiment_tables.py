@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from blocks import Record, Rows, basis, by, field, markdown, mean, paired, records, span, table
+from blocks import Record, Rows, basis, by, field, markdown, mean, number, paired, records, span, table
 
 SOLVERS = ("stochastic", "adam", "rmsprop", "adadelta", "adagrad", "nesterov", "sgd")
 
@@ -54,8 +54,8 @@ def mnist_digits() -> str:
         rows.append(
             [
                 own[0]["title"],
-                f"{fmean(objective):.2g}" if objective else "",
-                f"{fmean(residual):.2g}" if (residual := field(own, "residual")) else "",
+                number(fmean(objective), 2) if objective else "",
+                number(fmean(residual), 2) if (residual := field(own, "residual")) else "",
                 ", ".join(sorted({record["status"] for record in own})) if objective else "",
                 f"{fmean(density):.1f}" if density and objective else "",
                 mean(field(own, "error")),
@@ -213,7 +213,7 @@ def literal_table(folder: str) -> str:
         cells = [own[0]["title"], f"{own[0]['samples']:,}", f"{own[0]['passes'] or ''}"]
         for key in ("objective", "gradient"):
             values = [[part[key] for part in at if part[key] is not None] for at in (first, last)]
-            cells.append(" to ".join(f"{fmean(at):.3g}" for at in values if at))
+            cells.append(" to ".join(number(fmean(at)) for at in values if at))
         cells += [mean([part["error"] for part in first]), mean(field(own, "error"))]
         rows.append([*cells, ", ".join(sorted({record["status"] for record in own})) if own[0]["passes"] else ""])
     head = ["", "images", "iterations", "f an image", "gradient", "test error % after t = 1", "at the end", "ended as"]
