@@ -15,11 +15,11 @@ import pytest
 
 import tikhonet
 
-ORDER = ["network", "problem", "descent", "trainer", "model", "estimators", "hashing", "data", "paper", "cli"]
+ORDER = ["network", "problem", "descent", "trainer", "optim", "model", "estimators", "hashing", "data", "paper", "cli"]
 ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
+    "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
-    "tikhonet.trainer.pace": "step length, guards and annealing with all their constants",
     "tikhonet.trainer.step": "one step as a function of an explicit state, apart from the loop",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
