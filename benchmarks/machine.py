@@ -1,4 +1,4 @@
-"""What the benchmarks share: the machine and its matrix-product rate, images as tensors, and the record of a run.
+"""What the benchmarks share: the machine and its matrix-product rate, images as tensors, and files of runs.
 
 A benchmark that is called with `--record` adds a line to `results/benchmarks/NAME/records.jsonl`, from which
 `docs/tables.py` makes the tables of the documents.
@@ -7,6 +7,7 @@ A benchmark that is called with `--record` adds a line to `results/benchmarks/NA
 from __future__ import annotations
 
 import argparse
+import json
 import platform
 import shlex
 import sys
@@ -94,3 +95,23 @@ def record(options: argparse.Namespace, values: dict[str, Any]) -> None:
     if options.record:
         name = Path(sys.argv[0]).stem
         append_record(RESULTS / name, Measured(name, values))
+
+
+def lines(store: Path) -> list[dict]:
+    """The runs in a file, one a line."""
+    return [json.loads(line) for line in store.read_text().splitlines()] if store.exists() else []
+
+
+def save(store: Path, record: dict) -> None:
+    store.parent.mkdir(parents=True, exist_ok=True)
+    with store.open("a") as file:
+        file.write(json.dumps(record | {"machine": describe()}) + "\n")
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def seconds_to(curve: list, error: float) -> float:
+    """The seconds after which a curve of (epoch, seconds, error) is at an error."""
+    return next((seconds for _, seconds, reached in curve if reached <= error), float("inf"))
