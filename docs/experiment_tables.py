@@ -212,7 +212,7 @@ def literal_table(folder: str) -> str:
     """Alg. 1 as printed on all images and its readings on the first ones: after the first iteration, and at the end."""
     found = by(records(folder), "method")
     rows = []
-    for own in sorted(found.values(), key=lambda own: (-own[0]["samples"], own[0]["passes"] == 0)):
+    for own in sorted(found.values(), key=lambda own: (-own[0]["samples"], own[0]["passes"] == 0, own[0]["method"])):
         first = [record["course"][0] for record in own if record["course"]]
         last = [record["course"][-1] for record in own if record["course"]]
         cells = [own[0]["title"], f"{own[0]['samples']:,}", f"{own[0]['passes'] or ''}"]

@@ -94,7 +94,7 @@ def literal_figures(results: Readings) -> list[Lines]:
         if (row := results.rows.get(name)) and row.scores:
             words = f"{row.title}\n{row.score:.2f}%"
             across = [Point(x, row.score, row.score, row.score, words) for x in (1.0, low)]
-            lines.append(Line(row.title.lower(), row.family, across, dashed=True))
+            lines.append(Line(row.label, row.family, across, dashed=True))
     images = shown[0].records[0].samples
     return [
         Lines(
@@ -105,7 +105,7 @@ def literal_figures(results: Readings) -> list[Lines]:
             "worth more to a linear SVM, which sees the same images: those learn. Dashed across: the network before "
             "training, which is also gamma = 0, the raw pixels, and the stochastic trainer.",
             x=Axis("projected gradient, share of its size at the start", log=True, falling=True),
-            y=Axis("test error, %", log=True),
+            y=Axis("test error, %"),
             lines=lines,
             dots=True,
         )
