@@ -33,6 +33,7 @@ BOUNDARIES = {
     "tikhonet.paper.page": "from records to a page",
     "tikhonet.paper.mnist_figures": "figures of one experiment",
     "tikhonet.paper.sparse_findings": "findings of one experiment",
+    "tikhonet.paper.literal_findings": "findings and figures of one experiment",
     "tikhonet.paper.hashing_findings": "findings and figures of one experiment",
     "tikhonet.paper.hash_coders": "methods of the hashing experiment",
     "tikhonet.paper.rivals_findings": "findings and figures of one experiment",

@@ -9,8 +9,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tikhonet.descent.certificates import Certificate as Certificate, certify as certify
+    from tikhonet.descent.certificates import (
+        Certificate as Certificate,
+        certify as certify,
+        certify_network as certify_network,
+    )
     from tikhonet.descent.full import BlockDescent as BlockDescent
+    from tikhonet.descent.lift_gap import LiftGap as LiftGap, lift_gap as lift_gap
+    from tikhonet.descent.network_descent import NetworkDescent as NetworkDescent
     from tikhonet.descent.result import History as History, Result as Result, Status as Status
     from tikhonet.descent.schedules import (
         Constant as Constant,
@@ -63,8 +69,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES = {
-    "descent.certificates": "Certificate certify",
+    "descent.certificates": "Certificate certify certify_network",
     "descent.full": "BlockDescent",
+    "descent.lift_gap": "LiftGap lift_gap",
+    "descent.network_descent": "NetworkDescent",
     "descent.result": "History Result Status",
     "descent.schedules": "Constant Custom Power Proximal Schedule",
     "descent.start": "initial_blocks",
