@@ -61,7 +61,7 @@ def scaled(fitted: NDArray[np.float64], X: NDArray[np.float64]) -> torch.Tensor:
 
 
 def load(name: str, home: str | None) -> tuple[Rows, Rows, Rows]:
-    """Training rows, rows of the training part that choose the ridges, test rows; the first hold the second on digits."""
+    """Training rows, rows of the training part that choose the ridges (on the digits some of the first), test rows."""
     train, test = (data.load(name, split, home) for split in ("train", "test"))
     X, y = train.X.astype(float), torch.from_numpy(train.y.astype(int))
     fitted = X[:ROWS]
