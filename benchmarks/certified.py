@@ -1,10 +1,11 @@
 """A run that is certified and learns, beside the trainer: test errors, checks, iterations, CPU seconds.
 
-Two hidden layers of 100 units. `certified` is `NetworkDescent` in float64 from random weights, without biases, so that
-the ridges bound every block; `trainer` is `BCDClassifier` with its defaults. The ridges (a row) are chosen among three
-pairs on training rows that are held out, by 60 iterations each; the test rows are looked at once, at the end.
+Two hidden layers of 100 units. `certified` is `NetworkDescent` from random weights, without biases, so that
+the ridges bound every block; `trainer` is `BCDClassifier` with its defaults. The ridges (a row) are given, or chosen
+among three pairs on training rows that are held out, by 60 iterations each; the test rows are looked at once, at the end.
 
-Usage: python benchmarks/certified.py [--data DIR] [--set digits|mnist] [--seeds 0 1 2] [--out results/certified]
+Usage: python benchmarks/certified.py [--data DIR] [--set digits|mnist] [--seeds 0 1 2] [--ridges 0.01 0.002]
+           [--iterations 2000] [--dtype float64|float32] [--out results/certified]
 MNIST needs DIR (or the environment variable TIKHONET_DATA); its first 10,000 training images are used. A trial that the
 records hold already is not done again.
 """
@@ -80,7 +81,7 @@ def choose(name: str, train: Rows, held_out: Rows) -> tuple[float, float]:
     errors = {}
     for ridges in RIDGES:
         problem = problem_of(rows, ridges)
-        targets = problem.loss.encode(rows.y, 10).double()
+        targets = problem.loss.encode(rows.y, 10).to(rows.X)
         blocks = NetworkDescent(max_iter=CHOICE, check_every=CHOICE).run(problem, rows.X, targets, seed=99).blocks
         errors[ridges] = held_out.error(problem.network, blocks.V, blocks.W)
         print(f"{name}: ridges {ridges}: {errors[ridges]:.2f}% of the rows held out", flush=True)
@@ -88,18 +89,20 @@ def choose(name: str, train: Rows, held_out: Rows) -> tuple[float, float]:
 
 
 def certified(train: Rows, test: Rows, ridges: tuple[float, float], seed: int, iterations: int) -> dict[str, object]:
+    """One run and its certificates, in the type of the rows."""
     problem, clock = problem_of(train, ridges), time.process_time()
-    targets = problem.loss.encode(train.y, 10).double()
+    targets = problem.loss.encode(train.y, 10).to(train.X)
     solver = NetworkDescent(max_iter=iterations)
     result = solver.run(problem, train.X, targets, seed=seed)
     seconds = time.process_time() - clock
     V, W, samples = result.blocks.V, result.blocks.W, Samples(train.X, targets)
     certificate = certify(result)
-    proper = certify_network(problem, V, W, samples, tol=solver.tol, rounding=result.loss.width)
-    gap = lift_gap(problem, V, W, samples)
+    proper = certify_network(problem, V, W, samples, tol=solver.tol, rounding=result.loss.width, sweeps=0)
+    gap = lift_gap(problem, V, W, samples, sweeps=3)
     exact = NetworkLoss(problem, samples)
     settings = {
         "ridges_a_row": list(ridges),
+        "dtype": str(train.X.dtype),
         "tol": solver.tol,
         "rounding": solver.rounding,
         "loss": exact.terms(exact.forward(V, W)).total,
@@ -140,12 +143,15 @@ def main() -> None:
     parser.add_argument("--set", choices=["digits", "mnist"], default="digits")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--iterations", type=int, default=2000)
+    parser.add_argument("--ridges", type=float, nargs=2, help="in place of a choice on rows held out")
+    parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
     parser.add_argument("--out", type=Path, default=Path("results/certified"))
     options = parser.parse_args()
     name = options.set
-    train, held_out, test = load(name, options.data)
+    dtype = getattr(torch, options.dtype)
+    train, held_out, test = (Rows(rows.X.to(dtype), rows.y) for rows in load(name, options.data))
     done = {(line["size"], line["method"], line["seed"]) for _, line in read_lines(options.out)}
-    ridges: tuple[float, float] | None = None
+    ridges = tuple(options.ridges) if options.ridges else None
     for seed in options.seeds:
         for method, title in (("trainer", "The trainer"), ("certified", "Certified descent")):
             if (name, method, seed) in done:
