@@ -1,8 +1,8 @@
 """A run that is certified and learns, beside the trainer: test errors, checks, iterations, CPU seconds.
 
-Two hidden layers of 100 units. `certified` is `NetworkDescent` from random weights, without biases, so that
-the ridges bound every block; `trainer` is `BCDClassifier` with its defaults. The ridges (a row) are given, or chosen
-among three pairs on training rows that are held out, by 60 iterations each; the test rows are looked at once, at the end.
+Two hidden layers of 100 units. `certified` is `NetworkDescent` from random weights, without biases, so that the ridges
+bound every block; `trainer` is `BCDClassifier` with its defaults. The ridges (a row) are given, or chosen among three
+pairs on training rows that are held out, by 60 iterations each; the test rows are looked at once, at the end.
 
 Usage: python benchmarks/certified.py [--data DIR] [--set digits|mnist] [--seeds 0 1 2] [--ridges 0.01 0.002]
            [--iterations 2000] [--dtype float64|float32] [--out results/certified]
