@@ -201,7 +201,7 @@ METHODS: dict[str, FullBatch | MiniBatch] = {
         Proximal(0.1), Fenchel, 1.0, ridge=0.02, options={"initial_features": "forward", "extrapolate": True}
     ),
     "alg1": FullBatch(Power(2), Tikhonov, 0.1),
-    # Chosen on rows of the digits and of MNIST that were held out (benchmarks/certified.py).
+    # Ridges for each row, chosen on rows of the digits that were held out (benchmarks/certified.py).
     "certified": NetworkBatch(Restored(), Fenchel, 1.0, ridge=0.01, ridge_W=0.002),
 }
 
