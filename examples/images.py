@@ -1,4 +1,4 @@
-"""A PyTorch module for images: read, fitted by block coordinate descent, written back; then steps with a certificate."""
+"""A PyTorch module for images is read, fitted by block coordinate descent and written back; then a certificate."""
 
 import torch
 from sklearn.datasets import load_digits
