@@ -1,15 +1,16 @@
 """How long the stochastic trainer's steps are, what guards them, and how often its statistics are renewed.
 
-A step's length is set by the relative change that it makes in its layer's pre-activations and falls linearly to the
-end of the run. Nothing may make the run diverge: a step after which the loss on the same rows is higher is undone
-and later ones are shorter, and when the running loss has risen far above its best the last good state comes back.
+A step's length is the relative change that it makes in its layer's pre-activations. It begins where longer steps help
+no run, however short, falls harmonically, as the noise of the batches asks for, and linearly to the end of the run.
+Nothing may make the run diverge: a step after which the loss on the same rows is higher is undone and later ones are
+shorter, and when the running loss has risen far above its best the last good state comes back.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tikhonet.trainer.recipe import LONG, Preset
+from tikhonet.trainer.recipe import Preset
 from tikhonet.trainer.sweep import TINY
 
 
@@ -33,12 +34,10 @@ class Pace:
 
     annealing: float = 0.98
     """How much of the step length is gone at the end; a rest of 2% keeps the last steps from being lost."""
-    largest_gain: float = 1.5
-    """Steps grow with the root of the batch, as its noise falls, but no more than this: the model is only local."""
-    shallow: int = 3
-    """Layers up to which steps need not be shorter: relative changes add up on the way through the layers."""
-    long: float = LONG
-    """Steps of 1000 rows from which on they get shorter: changes add up over the steps like a random walk."""
+    largest: float = 1.6
+    """The relative change of a layer from which on longer first steps have helped no run, however short."""
+    horizon: float = 50.0
+    """Steps of 1000 rows after which a step is half as long; those of fewer rows, which are noisier, earlier."""
 
     probe_rows: int = 64
     """Rows on which a step's change is measured: enough for a mean square, and next to nothing to compute."""
@@ -90,17 +89,13 @@ class Pace:
         """The memory of the running sums, by step."""
         return float(self.memory**self.size)
 
-    @property
-    def momentum(self) -> float:
-        """The memory of the steps' direction, by step."""
-        return float(self.preset.momentum**self.size)
-
     def rate(self, t: int, trust: float) -> float:
         """The relative change that step t makes in a layer's pre-activations."""
-        depth = min(1.0, (self.shallow / self.depth) ** self.preset.depth_power)
-        length = min(1.0, (self.long / (self.total * self.size)) ** 0.5)
-        gain = min(self.largest_gain, self.size**0.5)
-        return float(trust * self.preset.change * gain * depth * length * (1 - self.annealing * (t / self.total)))
+        annealed = trust * (1 - self.annealing * (t / self.total))
+        if self.preset.change is not None:
+            return annealed * self.preset.change
+        first = min(self.largest, self.preset.first / self.depth)
+        return annealed * first / (1 + t / (self.horizon * self.size**0.5))
 
     def counted(self, change: float, latest: float, share: float) -> float:
         """The mean square change that counts: a sudden large one at once, a sudden small one as the mean follows."""

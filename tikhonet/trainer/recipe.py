@@ -23,40 +23,39 @@ LONG = 180.0
 class Preset:
     """The constants that depend on how deep the network is, how long the run and how many weights it may keep."""
 
-    change: float
+    first: float
+    """The relative changes of the first step, added up over the layers."""
     momentum: float
     metric: str
     damping_W: float
     ridge_V: float
     drop_inputs: float
     drop_features: float
-    depth_power: float
-    """Steps are (3 / N)^depth_power as long in networks of N > 3 layers."""
+    change: float | None = None
+    """A first step in place of the rule's, after which steps fall linearly."""
 
 
 USUAL = Preset(
-    change=0.3,
-    momentum=0.95,
+    first=2.5,
+    momentum=0.7,
     metric="leading",
     damping_W=10.0,
     ridge_V=0.1,
     drop_inputs=0.1,
     drop_features=0.2,
-    depth_power=0.5,
 )
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
-SPARSE = replace(USUAL, change=0.9, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
+SPARSE = replace(USUAL, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
 """With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md)."""
 DEEP = Preset(
-    change=0.08,
-    momentum=0.8,
+    first=0.6,
+    momentum=0.7,
     metric="full",
     damping_W=0.1,
     ridge_V=0.1,
     drop_inputs=0.0,
     drop_features=0.0,
-    depth_power=1.0,
 )
 """For deep plain networks.
 
