@@ -32,7 +32,10 @@ BOUNDARIES = {
     "tikhonet.paper.sparse_findings": "findings of one experiment",
     "tikhonet.paper.hashing_findings": "findings and figures of one experiment",
     "tikhonet.paper.hash_coders": "methods of the hashing experiment",
+    "tikhonet.paper.rivals_findings": "findings and figures of one experiment",
+    "tikhonet.paper.rivals_search": "the contenders of one experiment",
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
+    "tikhonet.paper.baselines.layer_rules": "rules that see layers, apart from those that see gradients alone",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
 
