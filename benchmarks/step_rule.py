@@ -30,6 +30,7 @@ from torch import Tensor
 from tikhonet import Budget, Fenchel, Network, Problem, Stochastic
 from tikhonet.estimators.solvers import default_batch
 from tikhonet.network.initial import deep_and_plain
+from tikhonet.trainer.pace import Pace
 
 HELD = 10_000
 """Rows that are held out, at most: of images the last training images, of tables the rest, at least a third."""
@@ -89,21 +90,13 @@ class Cell:
     held: tuple[Tensor, Tensor]
     batch: int
 
-    @property
-    def hand_set(self) -> tuple[float, ...]:
-        return DEEP_SET if deep_and_plain(self.problem.network) else HAND_SET
-
-    def before(self, epochs: int, sparse: bool) -> dict[str, float]:
-        """First step and momentum as they were before this rule: by rows, depth and the root of the run's length."""
-        network, rows = self.problem.network, len(self.train[0])
+    def given(self, first: float, epochs: int) -> dict[str, float]:
+        """The settings whose first step makes this relative change, whatever the batch, with the rule's momentum."""
+        rows, network = len(self.train[0]), self.problem.network
         count = max(1, round(rows / self.batch))
-        size = rows / count / 1000
-        change, momentum, power = (0.9 if sparse else 0.3), 0.95, 0.5
-        if deep_and_plain(network):
-            change, momentum, power = 0.08, 0.8, 1.0
-        long = min(1.0, math.sqrt(180 / (epochs * count * size)))
-        depth = min(1.0, (3 / network.depth) ** power)
-        return {"change": change * min(1.5, math.sqrt(size)) * depth * long, "momentum": momentum**size}
+        preset, size = Stochastic(change=1.0).preset(network), (self.batch if count > 1 else rows) / 1000
+        pace = Pace(preset, epochs * count, size, network.depth, Stochastic.memory, Stochastic.averaging)
+        return {"change": first / pace.converted, "momentum": preset.momentum ** (1 / size)}
 
     def trial(self, epochs: int, seed: int, settings: dict[str, Any]) -> dict[str, float]:
         """One run: held-out error (of classes the share that is wrong, of numbers 1 - R2), loss and CPU seconds."""
@@ -140,8 +133,10 @@ TASKS = {
 
 
 def choices(cell: Cell, names: list[str], epochs: int, sparse: bool) -> dict[str, dict[str, float]]:
-    hand = {f"{value:g}": {"change": value} for value in cell.hand_set}
-    known = {"rule": {}, "before": cell.before(epochs, sparse)} | hand
+    deep = deep_and_plain(cell.problem.network)
+    hand = {f"{first:g}": cell.given(first, epochs) for first in (DEEP_SET if deep else HAND_SET)}
+    usual = {"change": 0.9 if sparse else 0.3, "momentum": 0.95}
+    known = {"rule": {}, "before": {"change": 0.08, "momentum": 0.8} if deep else usual} | hand
     return {name: settings for name, settings in known.items() if name in names or (name in hand and "hand" in names)}
 
 

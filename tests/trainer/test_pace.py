@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tikhonet.trainer.pace import Pace, follow
-from tikhonet.trainer.recipe import DEEP, USUAL
+from tikhonet.trainer.recipe import DEEP, LONG, USUAL
 
 PACE = Pace(USUAL, total=100, size=1.0, depth=3, memory=0.94, averaging=0.98)
 
@@ -29,10 +29,18 @@ def test_the_changes_of_all_layers_add_up_and_noisy_steps_shorten_sooner():
     assert small.rate(25, 1.0) == pytest.approx((1 - 0.98 / 4) * FIRST / 2)
 
 
-def test_a_first_step_that_is_given_falls_linearly_whatever_the_network():
-    given = replace(PACE, preset=replace(DEEP, change=0.3), depth=48, size=0.1)
-    assert given.rate(0, 1.0) == pytest.approx(0.3)
-    assert given.rate(50, 1.0) == pytest.approx(0.51 * 0.3)
+def test_a_first_step_that_is_given_means_the_same_per_sample_and_falls_linearly():
+    given = replace(PACE, preset=replace(USUAL, change=0.4))
+    assert given.rate(0, 1.0) == 0.4
+    assert given.rate(50, 1.0) == pytest.approx(0.51 * 0.4)
+    assert replace(given, depth=12).rate(0, 1.0) == pytest.approx(0.2)
+    assert replace(given, preset=replace(DEEP, change=0.4), depth=12).rate(0, 1.0) == pytest.approx(0.1)
+    assert replace(given, total=int(4 * LONG)).rate(0, 1.0) == pytest.approx(0.2)
+    assert replace(given, size=0.25).rate(0, 1.0) == pytest.approx(0.2)
+    assert replace(given, size=9.0, total=20).rate(0, 1.0) == pytest.approx(0.6)
+    half = replace(given, size=0.5)
+    assert half.momentum**2 == pytest.approx(given.momentum) == pytest.approx(PACE.momentum)
+    assert replace(PACE, size=0.5).momentum == USUAL.momentum
 
 
 def test_running_sums_remember_the_same_per_sample():

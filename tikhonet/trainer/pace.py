@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tikhonet.trainer.recipe import Preset
+from tikhonet.trainer.recipe import LONG, Preset
 from tikhonet.trainer.sweep import TINY
 
 
@@ -38,6 +38,13 @@ class Pace:
     """The relative change of a layer from which on longer first steps have helped no run, however short."""
     horizon: float = 50.0
     """Steps of 1000 rows after which a step is half as long; those of fewer rows, which are noisier, earlier."""
+
+    largest_gain: float = 1.5
+    """A first step that is given grows with the root of the batch, as its noise falls, but no more than this."""
+    shallow: int = 3
+    """Layers from which on a first step that is given is shorter."""
+    long: float = LONG
+    """Steps of 1000 rows from which on a first step that is given is shorter."""
 
     probe_rows: int = 64
     """Rows on which a step's change is measured: enough for a mean square, and next to nothing to compute."""
@@ -89,13 +96,25 @@ class Pace:
         """The memory of the running sums, by step."""
         return float(self.memory**self.size)
 
+    @property
+    def momentum(self) -> float:
+        """The memory of the steps' direction, by step; beside a first step that is given, by 1000 rows like it."""
+        return float(self.preset.momentum ** (1.0 if self.preset.change is None else self.size))
+
     def rate(self, t: int, trust: float) -> float:
         """The relative change that step t makes in a layer's pre-activations."""
         annealed = trust * (1 - self.annealing * (t / self.total))
         if self.preset.change is not None:
-            return annealed * self.preset.change
+            return annealed * self.preset.change * self.converted
         first = min(self.largest, self.preset.first / self.depth)
         return annealed * first / (1 + t / (self.horizon * self.size**0.5))
+
+    @property
+    def converted(self) -> float:
+        """What a first step that is given for 1000 rows, three layers and a run that is not long is multiplied by."""
+        depth = min(1.0, (self.shallow / self.depth) ** self.preset.depth_power)
+        length = min(1.0, (self.long / (self.total * self.size)) ** 0.5)
+        return float(min(self.largest_gain, self.size**0.5) * depth * length)
 
     def counted(self, change: float, latest: float, share: float) -> float:
         """The mean square change that counts: a sudden large one at once, a sudden small one as the mean follows."""

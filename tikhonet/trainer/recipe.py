@@ -31,6 +31,8 @@ class Preset:
     ridge_V: float
     drop_inputs: float
     drop_features: float
+    depth_power: float
+    """A first step that is given is (3 / N)^depth_power as long in networks of N > 3 layers."""
     change: float | None = None
     """A first step in place of the rule's, after which steps fall linearly."""
 
@@ -43,10 +45,11 @@ USUAL = Preset(
     ridge_V=0.1,
     drop_inputs=0.1,
     drop_features=0.2,
+    depth_power=0.5,
 )
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
-SPARSE = replace(USUAL, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
+SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
 """With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md)."""
 DEEP = Preset(
     first=0.6,
@@ -56,6 +59,7 @@ DEEP = Preset(
     ridge_V=0.1,
     drop_inputs=0.0,
     drop_features=0.0,
+    depth_power=1.0,
 )
 """For deep plain networks.
 

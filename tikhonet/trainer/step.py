@@ -216,7 +216,7 @@ class Stepper:
         network, pace, reduce = self.problem.network, self.pace, self.reduce
         A = network.design(n, here.A).inputs()
         R = layer.direction(reduce(residual.T @ A)).div_(-rows)
-        momentum = layer.momentum.mul_(pace.preset.momentum).add_(R, alpha=1 - pace.preset.momentum)
+        momentum = layer.momentum.mul_(pace.momentum).add_(R, alpha=1 - pace.momentum)
         probe = slice(0, pace.probe_rows)
         latest, now = map(float, mean_squares(reduce, probed, A[probe] @ R.T, here.Z[n][probe]))
         means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
