@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import tikhonet.network.convolution  # noqa: F401 (files name its edges)
+import tikhonet.network.bias
+import tikhonet.network.convolution  # noqa: F401 (edges are known by name)
 from tikhonet.network.activation import Activation
 from tikhonet.network.arguments import COUNT, check_type, shown
 from tikhonet.network.connections import BIAS as BIAS
