@@ -1,9 +1,9 @@
 """The trainer's own steps against seven hand-set first steps: images, digits and tables, 3, 10 and 30 epochs.
 
-Every cell (a task and a number of epochs) is trained with `Stochastic`'s own rule, with each of seven first steps in its
-place (`change`, linear annealing), and with the rule that it had before. The error is that of the network's own outputs
-on rows held out of the training data; test images are never looked at. Each run is a line of the records, written when
-it ends and not done again, so the whole can be done in pieces. The table compares runs of the same seed and split.
+Every cell (a task and a number of epochs) is trained with `Stochastic`'s own rule, with each of seven first steps in
+its place (`change`, linear annealing), and with the rule that it had before. The error is that of the network's own
+outputs on rows held out of the training data; test images are never looked at. Each run is a line of the records,
+written when it ends and not done again, so the whole can be done in pieces. The table compares runs of the same seed.
 
 Usage: python benchmarks/step_rule.py [--data DIR] [--tasks digits,magic] [--epochs 3,10,30] [--seeds 0,1,2]
        [--choices rule,before,hand] [--output results/step_rule]
@@ -199,7 +199,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names, numbers = (lambda text: text.split(",")), (lambda text: [int(part) for part in text.split(",")])
     parser.add_argument("--data", help="folder of the image sets")
-    parser.add_argument("--tasks", type=lambda text: [part.strip() for part in text.split(";")], default=list(TASKS)[:11])
+    parser.add_argument(
+        "--tasks", type=lambda text: [part.strip() for part in text.split(";")], default=list(TASKS)[:11]
+    )
     parser.add_argument("--epochs", type=numbers, default=[3, 10, 30])
     parser.add_argument("--seeds", type=numbers, default=[0, 1, 2])
     parser.add_argument("--choices", type=names, default=["rule", "before", "hand"])

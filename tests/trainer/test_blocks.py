@@ -30,7 +30,7 @@ def test_one_pass_without_momentum_and_memory_equals_the_written_formulas():
     X, Y = samples.X.numpy(), samples.targets.numpy()
     start = network.random_weights(1, dtype=torch.float64)
     options = {"memory": 0.0, "momentum": 0.0, "drop_inputs": 0.0, "drop_features": 0.0}
-    solver = Stochastic(epochs=1, batch_size=20, change=0.05, **options)
+    solver = Stochastic(epochs=1, batch_size=20, change=0.3, **options)
     training = solver.run(problem, samples.X, samples.targets, start=start, dtype=torch.float64)
 
     W1, W2 = start[1, 0].numpy(), start[2, 1].numpy()
@@ -45,7 +45,7 @@ def test_one_pass_without_momentum_and_memory_equals_the_written_formulas():
     g = 30 * np.sum(V**2) / CLASSES
     D2 = A2 - np.maximum(0, Z2 - slope @ V / (g + np.linalg.norm(V, 2) ** 2))
     D1 = A1 - np.maximum(0, Z1 - 4.0 * D2 @ W2)  # gamma_2 / gamma_1 = 4
-    rate = 0.05
+    rate = 0.3 * np.sqrt(20 / 1000)
     for D, A, Z, W, edge in ((D1, X, Z1, W1, (1, 0)), (D2, A1, Z2, W2, (2, 1))):
         G = A.T @ A / 20
         R = -(D.T @ A / 20) @ np.linalg.inv(G + 10 * np.mean(np.diag(G)) * np.eye(len(G)))

@@ -1,7 +1,7 @@
 """How long the stochastic trainer's steps are, what guards them, and how often its statistics are renewed.
 
-A step's length is the relative change that it makes in its layer's pre-activations. It begins where longer steps help
-no run, however short, falls harmonically, as the noise of the batches asks for, and linearly to the end of the run.
+A step's length is the relative change that it makes in its layer's pre-activations. It begins as long as the shortest
+runs want it, falls harmonically, sooner where batches are small and noisy, and linearly to the end of the run.
 Nothing may make the run diverge: a step after which the loss on the same rows is higher is undone and later ones are
 shorter, and when the running loss has risen far above its best the last good state comes back.
 """
@@ -35,7 +35,7 @@ class Pace:
     annealing: float = 0.98
     """How much of the step length is gone at the end; a rest of 2% keeps the last steps from being lost."""
     largest: float = 1.6
-    """The relative change of a layer from which on longer first steps have helped no run, however short."""
+    """The relative change of a layer by the first step, at most: few runs, however short, gained by longer ones."""
     horizon: float = 50.0
     """Steps of 1000 rows after which a step is half as long; those of fewer rows, which are noisier, earlier."""
 
@@ -107,7 +107,7 @@ class Pace:
         if self.preset.change is not None:
             return annealed * self.preset.change * self.converted
         first = min(self.largest, self.preset.first / self.depth)
-        return annealed * first / (1 + t / (self.horizon * self.size**0.5))
+        return float(annealed * first / (1 + t / (self.horizon * self.size**0.5)))
 
     @property
     def converted(self) -> float:

@@ -50,7 +50,8 @@ USUAL = Preset(
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
 SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
-"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md)."""
+"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md). The rule's
+steps are no better there than a given first one, since weights that go leave something to mend to the end."""
 DEEP = Preset(
     first=0.6,
     momentum=0.7,
@@ -77,9 +78,10 @@ class Recipe:
     Parameters
     ----------
     change : float, optional
-        The relative change of a layer's pre-activations per step, at the start of a run that is not long.
+        A first step of one's own in place of the trainer's rule (`pace.py`), after which steps fall linearly: the
+        relative change of a layer's pre-activations in a run that is not long.
     momentum : float, optional
-        The memory of the direction of the W-steps, in [0, 1).
+        The memory of the direction of the W-steps, in [0, 1), by step; beside `change`, by 1000 rows.
     damping_U, damping_W, ridge_V : float
         The damping of the u- and the W-step and the ridge of the V-step, relative to the mean eigenvalue of each.
     memory : float, default=0.94
