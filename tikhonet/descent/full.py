@@ -136,7 +136,7 @@ class BlockDescent:
         check_type("start", start, Blocks, NoneType)
         if watch is not None:
             check_callable("watch", watch)
-        X, targets = tensor(X, "X"), tensor(targets, "targets")
+        X, targets = tensor(problem.network.rows(X), "X"), tensor(targets, "targets")
         samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), self.chunk_rows, reduce)
         problem.check(samples)
         self.schedule.check(self.max_iter)

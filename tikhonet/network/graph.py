@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -161,6 +161,11 @@ class Network:
     def shape(self, pair: Pair) -> tuple[int, int]:
         """The rows and columns of `W[n, m]`."""
         return self.edges[pair].shape
+
+    def rows(self, X: Any) -> Any:
+        """Images in their shape, of any array type, as a row for each; anything else as it is."""
+        shaped = len(self.shapes[0]) > 1 and tuple(getattr(X, "shape", ()))[1:] == self.shapes[0]
+        return X.reshape(len(X), -1) if shaped else X
 
     def layers(self, X: Tensor) -> Layers:
         """The layers that are given: the input and, if any layer has a bias, the constant."""
