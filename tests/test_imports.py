@@ -18,6 +18,7 @@ import tikhonet
 ORDER = ["network", "problem", "descent", "trainer", "optim", "model", "estimators", "hashing", "data", "paper", "cli"]
 ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
+    "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
     "tikhonet.trainer.step": "one step as a function of an explicit state, apart from the loop",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",

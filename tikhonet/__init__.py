@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from tikhonet.hashing.hasher import BCDHasher as BCDHasher
     from tikhonet.hashing.index import HammingIndex as HammingIndex
     from tikhonet.network.activation import Activation as Activation, ClippedReLU as ClippedReLU, ReLU as ReLU
+    from tikhonet.network.convolution import Conv2d as Conv2d
     from tikhonet.network.edges import Bias as Bias, Dense as Dense, Edge as Edge, Identity as Identity
     from tikhonet.network.graph import BIAS as BIAS, Network as Network
+    from tikhonet.network.image_edges import AvgPool2d as AvgPool2d, GlobalAverage as GlobalAverage
     from tikhonet.problem.lifts import Fenchel as Fenchel, Lift as Lift, Tikhonov as Tikhonov
     from tikhonet.problem.losses import (
         Huber as Huber,
@@ -71,8 +73,10 @@ _NAMES = {
     "hashing.hasher": "BCDHasher",
     "hashing.index": "HammingIndex",
     "network.activation": "Activation ClippedReLU ReLU",
+    "network.convolution": "Conv2d",
     "network.edges": "Bias Dense Edge Identity",
     "network.graph": "BIAS Network",
+    "network.image_edges": "AvgPool2d GlobalAverage",
     "problem.lifts": "Fenchel Lift Tikhonov",
     "problem.losses": "Huber Loss Softmax Squared SquaredHinge",
     "problem.objective": "Blocks Problem Terms",

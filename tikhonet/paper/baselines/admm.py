@@ -193,7 +193,7 @@ class ADMM:
         goal = split.Z[n] + split.P[n]
         if fixed := network.fixed_sources(n):
             goal -= network.pre_activation(n, split.A, W, fixed)
-        solution = least_squares(network.stacked_inputs(n, split.A), goal, self.ridge)
+        solution = least_squares(network.design(n, split.A).inputs(), goal, self.ridge)
         return {edge: part.contiguous() for edge, part in network.split_weights(n, solution).items()}
 
 
