@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from tikhonet.network.arguments import POSITIVE, check_numbers
-from tikhonet.network.graph import Layers, Weights
+from tikhonet.network.graph import Layers, Network, Weights
 from tikhonet.network.initial import initial_weights
 from tikhonet.optim import GramDescent, LastLayer
-from tikhonet.paper.baselines.backprop import Watch, watched
+from tikhonet.paper.baselines.backprop import Watch, snapshot, watched
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
@@ -173,9 +172,40 @@ class AdamV(Watched):
         check_numbers(self, POSITIVE, ["rate"])
 
 
+class NetworkModule(nn.Module):
+    """A network of dense and fixed edges as a torch module, with its classifier and dropout."""
+
+    def __init__(self, network: Network, W: Weights, outputs: int, drop_inputs: float, drop_features: float) -> None:
+        super().__init__()
+        self.network, self.drop_inputs, self.drop_features = network, nn.Dropout(drop_inputs), nn.Dropout(drop_features)
+        self.layers = {pair: dense(M) for pair, M in W.items()}
+        self.learned = nn.ModuleList(self.layers.values())
+        self.last = nn.Linear(network.widths[-1], outputs, bias=False)
+
+    def forward(self, X: Tensor) -> Tensor:
+        network = self.network
+        U = network.layers(self.drop_inputs(X))
+        for n in network.hidden:
+            parts = [self.layers[n, m](U[m]) for m in network.learned_sources(n)]
+            parts += [network.edges[n, m].apply(U[m], None) for m in network.fixed_sources(n)]
+            U[n] = network.activation.value(torch.stack(parts).sum(0))
+        scores: Tensor = self.last(self.drop_features(U[network.depth]))
+        return scores
+
+    @property
+    def blocks(self) -> Blocks:
+        return snapshot(self.last.weight, {pair: layer.weight for pair, layer in self.layers.items()})
+
+
+def dense(weight: Tensor) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+    layer.load_state_dict({"weight": weight})
+    return layer
+
+
 @dataclass(frozen=True, kw_only=True)
 class OnModule(ABC):
-    """The paper's network as a torch module with the trainer's dropout, for the optimisers of `tikhonet.optim`."""
+    """The network as a torch module, trained by pieces of `tikhonet.optim`, with the trainer's dropout."""
 
     epochs: int
     batch_size: int
@@ -185,28 +215,16 @@ class OnModule(ABC):
     def run(
         self, problem: Problem, X: Tensor, targets: Tensor, *, seed: int = 0, watch: Watch | None = None
     ) -> Training:
-        network = problem.network
-        W = initial_weights(network, "gaussian", seed, Recipe.initial_scale, dtype=X.dtype, device=X.device)
+        W = initial_weights(problem.network, "gaussian", seed, Recipe.initial_scale)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            layers = [linear(W[n, n - 1]) for n in network.hidden]
-            last = nn.Linear(network.widths[-1], targets.shape[1], bias=False)
-            body = [part for layer in layers for part in (layer, nn.ReLU())]
-            model = nn.Sequential(nn.Dropout(self.drop_inputs), *body, nn.Dropout(self.drop_features), last)
-            blocks = partial(blocks_of, network.hidden, layers, last)
-            passes = self.passes(problem, model, X, targets, blocks, torch.Generator().manual_seed(seed))
-            return watched(problem, blocks(), passes, watch, "epoch {}")
+            model = NetworkModule(problem.network, W, targets.shape[1], self.drop_inputs, self.drop_features)
+            return watched(problem, model.blocks, self.passes(problem, model, X, targets, seed), watch, "epoch {}")
 
     def passes(
-        self,
-        problem: Problem,
-        model: nn.Sequential,
-        X: Tensor,
-        targets: Tensor,
-        blocks: Callable[[], Blocks],
-        generator: torch.Generator,
+        self, problem: Problem, model: NetworkModule, X: Tensor, targets: Tensor, seed: int
     ) -> Iterator[tuple[float, float, Blocks]]:
-        batches = ArrayBatches(X, targets, size=self.batch_size)
+        batches, generator = ArrayBatches(X, targets, size=self.batch_size), torch.Generator().manual_seed(seed)
         loss_of, step, refit = self.optimiser(problem, model, self.epochs * len(batches))
         for number in range(1, self.epochs + 1):
             clock, total = time.perf_counter(), 0.0
@@ -218,31 +236,30 @@ class OnModule(ABC):
                 total += float(loss.detach()) * len(batch.X)
             if number == self.epochs:
                 refit(model, [(X, targets)])
-            yield total / len(X), time.perf_counter() - clock, blocks()
+            yield total / len(X), time.perf_counter() - clock, model.blocks
 
     @abstractmethod
-    def optimiser(self, problem: Problem, model: nn.Sequential, steps: int) -> tuple[Any, Any, Any]:
+    def optimiser(self, problem: Problem, model: NetworkModule, steps: int) -> tuple[Any, Any, Any]:
         """The functions that compute the loss of scores and targets, step, and refit the last layer in the end."""
 
 
 class GramOnModule(OnModule):
     """`GramDescent` with its defaults."""
 
-    def optimiser(self, problem: Problem, model: nn.Sequential, steps: int) -> tuple[Any, Any, Any]:
+    def optimiser(self, problem: Problem, model: NetworkModule, steps: int) -> tuple[Any, Any, Any]:
         optimizer = GramDescent(model, steps, loss=problem.loss)
         return optimizer.loss, optimizer.step, optimizer.refit
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdamWithExactV(OnModule):
-    """Adam for W, its rate falling by a cosine, and the exact V-step."""
+    """Adam for W, its rate falling by a cosine, and the exact V-step after every batch."""
 
     rate: float
 
-    def optimiser(self, problem: Problem, model: nn.Sequential, steps: int) -> tuple[Any, Any, Any]:
-        layer = model[-1]
-        assert isinstance(layer, nn.Linear)
-        last, adam = LastLayer(layer, problem.loss), torch.optim.Adam(model[:-1].parameters(), self.rate, fused=True)
+    def optimiser(self, problem: Problem, model: NetworkModule, steps: int) -> tuple[Any, Any, Any]:
+        last = LastLayer(model.last, problem.loss)
+        adam = torch.optim.Adam(model.learned.parameters(), self.rate, fused=True)
         decay = torch.optim.lr_scheduler.CosineAnnealingLR(adam, steps)
 
         def step() -> None:
@@ -251,14 +268,3 @@ class AdamWithExactV(OnModule):
             last.step()
 
         return last.loss, step, last.refit
-
-
-def linear(weight: Tensor) -> nn.Linear:
-    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
-    layer.weight.data = weight
-    return layer
-
-
-def blocks_of(hidden: Iterable[int], layers: Iterable[nn.Linear], last: nn.Linear) -> Blocks:
-    W = {(n, n - 1): layer.weight.detach().clone() for n, layer in zip(hidden, layers, strict=True)}
-    return Blocks({}, last.weight.detach().clone(), W)
