@@ -32,6 +32,8 @@ BOUNDARIES = {
     "tikhonet.paper.sparse_findings": "findings of one experiment",
     "tikhonet.paper.hashing_findings": "findings and figures of one experiment",
     "tikhonet.paper.hash_coders": "methods of the hashing experiment",
+    "tikhonet.paper.ablated_steps": "the trainer with one ingredient exchanged",
+    "tikhonet.paper.ablation_findings": "findings and figures of one experiment",
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
