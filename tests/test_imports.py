@@ -20,7 +20,6 @@ ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
-    "tikhonet.trainer.step": "one step as a function of an explicit state, apart from the loop",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
     "tikhonet.hashing.code_training": "the block of codes and its descent",
