@@ -20,6 +20,9 @@ ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
+    "tikhonet.model.torch_building": "from a network to a module, apart from the way back",
+    "tikhonet.model.torch_rules": "each layer of torch by itself, apart from the graph of their calls",
+    "tikhonet.model.torch_tracing": "one pass over a traced module with all that it remembers",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
     "tikhonet.hashing.code_training": "the block of codes and its descent",
@@ -29,11 +32,15 @@ BOUNDARIES = {
     "tikhonet.paper.page": "from records to a page",
     "tikhonet.paper.mnist_figures": "figures of one experiment",
     "tikhonet.paper.sparse_findings": "findings of one experiment",
+    "tikhonet.paper.literal_findings": "findings and figures of one experiment",
     "tikhonet.paper.hashing_findings": "findings and figures of one experiment",
     "tikhonet.paper.hash_coders": "methods of the hashing experiment",
     "tikhonet.paper.ablated_steps": "the trainer with one ingredient exchanged",
     "tikhonet.paper.ablation_findings": "findings and figures of one experiment",
+    "tikhonet.paper.rivals_findings": "findings and figures of one experiment",
+    "tikhonet.paper.rivals_search": "the contenders of one experiment",
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
+    "tikhonet.paper.baselines.layer_rules": "rules that see layers, apart from those that see gradients alone",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
 

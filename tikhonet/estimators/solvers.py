@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tikhonet.descent.certificates import Certificate, Check, certify, check_feasible
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import History, Result, Status
+from tikhonet.descent.result import NOT_CLAIMED, History, Result, Status
 from tikhonet.descent.schedules import Power, Proximal, Schedule
 from tikhonet.descent.stationarity import Stationarity
 from tikhonet.network.graph import Network, Weights
@@ -110,6 +110,7 @@ class FullBatch:
     options: dict[str, Any] = field(default_factory=dict)
     goes_on: ClassVar[bool] = False
     """Whether a run can go on from the state of another: for partial_fit, budgets and rounds of codes."""
+    not_claimed: ClassVar[dict[str, str]] = NOT_CLAIMED
 
     def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
         """The solver for so many rows; without a network, for a shallow one."""
@@ -137,6 +138,12 @@ class MiniBatch:
     """The stochastic trainer, as `FullBatch` describes a solver."""
 
     lift, gamma, ridge, goes_on = Fenchel, 1.0, 0.0, True
+    not_claimed: ClassVar[dict[str, str]] = {
+        "convergence": "mini-batch steps do not settle at a stationary point, and no theorem says that they would",
+        "descent": "a step may raise the objective",
+        "gradient_free": "its steps follow the back-propagated gradient, in the metric of the Gram matrices",
+        "step_length": "the length of its steps is a rule that experiments found, not one that a proof gives",
+    } | NOT_CLAIMED
 
     def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
         batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
@@ -228,4 +235,4 @@ def certify_training(training: Training) -> Certificate:
         Check("stationary", "the point is stationary", None, f"not measured; {remedy}"),
     )
     unknown = dict.fromkeys(("U", "V", "W"), math.nan)
-    return Certificate(checks, Stationarity(unknown, unknown, math.nan), None)
+    return Certificate(checks, Stationarity(unknown, unknown, math.nan), None, MiniBatch.not_claimed)
