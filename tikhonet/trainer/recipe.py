@@ -56,7 +56,7 @@ IMAGES = replace(USUAL, change=0.3, momentum=0.95, metric="full", damping_W=1.0,
 """For networks of images: a patch has few entries, so the whole inverse is cheap (docs/log/images.md). The rule of the
 steps has not been measured on them."""
 DEEP = Preset(
-    first=0.6,
+    first=0.4,
     momentum=0.7,
     metric="full",
     damping_W=0.1,
