@@ -81,6 +81,21 @@ def test_the_loss_of_the_network_itself_is_measured_too(run, model):
     assert "of L = " in checks["network"]["figure"]
 
 
+def test_a_certified_fit_ends_stationary_and_learns(run, mistake, tmp_path):
+    """On the rows of the fit, all of them: with the defaults some are held out, and are not stationary for."""
+    data, options = load("digits"), {"solver": "certified", "random_state": 0, "dtype": "float64"}
+    model = BCDClassifier((10,), early_stopping=False, **options).fit(data.X, data.y)
+    assert model.certificate_["stationary"].holds
+    assert model.score(data.X, data.y) > 0.9
+    model.save(tmp_path / "c")
+    document = run("certify", "c", "--data", "digits", "--json").document
+    assert set(document["not_claimed"]) == {"minimum", "kinks", "other_rows"}
+    network = next(check for check in document["checks"] if check["key"] == "network")
+    assert float(network["figure"].split(" would take ")[1].split()[0]) < 1e-4
+    words = ["fit", "--data", "digits", "--solver", "certified", "--constraint", "l1", "-o", "m"]
+    assert "constraint" in mistake(*words)
+
+
 def test_stationarity_needs_rows(mistake, model):
     assert "--data" in mistake("certify", model, "--stationary", 0.1)
 

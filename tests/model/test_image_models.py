@@ -1,12 +1,14 @@
 """Models of images: files, the exported module, and formats that know products alone."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
 
 from tests.strategies import normal
 from tikhonet import AvgPool2d, Conv2d, GlobalAverage, Network
-from tikhonet.model.export import to_onnx, to_torch
+from tikhonet.model.export import to_csr, to_onnx, to_torch
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
 from tikhonet.model.model_file import model_from_tensors, model_tensors, network_from_header, network_header
@@ -20,13 +22,14 @@ NETWORK = Network.sequential((2, 6, 6), Conv2d(4, 3, padding=1, groups=2), AvgPo
 def model() -> Model:
     W = {pair: normal(*NETWORK.shape(pair), seed=k) for k, pair in enumerate(NETWORK.learned)}
     ones = np.ones(72)
-    return Model(Scaling(0.1 * ones, 2 * ones, -3 * ones, 3 * ones), NETWORK, W, head=Head(*np.split(
-        normal(3, 4).numpy(), [3], axis=1)[:1], intercept=normal(3).numpy()))  # fmt: skip
+    head = Head(normal(3, 3).numpy(), normal(3, seed=1).numpy())
+    return Model(Scaling(0.1 * ones, 2 * ones, -3 * ones, 3 * ones), NETWORK, W, head=head)
 
 
 def test_a_file_keeps_shapes_and_the_parameters_of_edges(model):
     header = network_header(NETWORK)
     assert header["widths"] == [[2, 6, 6], [4, 6, 6], [4, 3, 3], [3, 2, 2], 3]
+    assert json.loads(json.dumps(header)) == header
     assert network_from_header(header) == NETWORK
     assert network_header(Network.chain([3, 2], bias=True))["edges"] == [[1, -1, "bias"], [1, 0, "dense"]]
     again = model_from_tensors(NETWORK, model_tensors(model))
@@ -47,10 +50,15 @@ def test_the_exported_module_is_made_of_convolutions_and_has_the_scores(model):
     assert sum(isinstance(part, torch.nn.AvgPool2d) for part in module.modules()) == 1
 
 
-def test_formats_of_products_alone_have_the_scores(model):
+def test_onnx_has_convolutions_and_the_scores(model):
     reference = pytest.importorskip("onnx.reference")
+    made, X = to_onnx(model), normal(5, 72).numpy().astype(np.float32)
+    operators = [node.op_type for node in made.graph.node]
+    assert [operators.count(name) for name in ("Conv", "AveragePool", "GlobalAveragePool", "MatMul")] == [2, 1, 1, 1]
+    (found,) = reference.ReferenceEvaluator(made).run(None, {"x": X})
+    np.testing.assert_allclose(found, model.scores(X.astype(np.float64)), rtol=1e-4, atol=1e-5)
+
+
+def test_formats_that_know_products_alone_have_the_scores(model):
     X = normal(5, 72).numpy()
-    session = reference.ReferenceEvaluator(to_onnx(model))
-    (found, *_) = session.run(None, {session.input_names[0]: X.astype(np.float32)})
-    scores = model.scores(X)
-    assert np.allclose(found, scores, atol=1e-4) or np.array_equal(found, scores.argmax(1))
+    np.testing.assert_allclose(to_csr(model).scores(X), model.scores(X), rtol=1e-4, atol=1e-5)

@@ -5,7 +5,18 @@ import torch
 from torch import nn
 
 from tests.strategies import normal
-from tikhonet import AvgPool2d, BlockDescent, Budget, Conv2d, GlobalAverage, Network, Problem, Stochastic, from_torch
+from tikhonet import (
+    AvgPool2d,
+    BlockDescent,
+    Budget,
+    Conv2d,
+    GlobalAverage,
+    Network,
+    Problem,
+    Stochastic,
+    compact,
+    from_torch,
+)
 from tikhonet.network.errors import ArgumentError
 from tikhonet.trainer.recipe import IMAGES
 
@@ -40,7 +51,8 @@ def test_it_learns_what_does_not_depend_on_the_place():
 def test_pixels_as_images_take_the_steps_of_dense_edges_bit_by_bit():
     conv = Network([(5, 1, 1), (7, 1, 1), (4, 1, 1)], {(1, 0): Conv2d(7, 1), (2, 1): Conv2d(4, 1)}, bias=True)
     X, Y = normal(90, 5).float(), normal(90, 3, seed=1).float()
-    solver = Stochastic(epochs=2, batch_size=30, metric="full", damping_W=1.0, drop_inputs=0.1)
+    same = {"change": 0.3, "momentum": 0.95, "metric": "full", "damping_W": 1.0, "drop_inputs": 0.1}
+    solver = Stochastic(epochs=2, batch_size=30, **same)
     one, two = (
         solver.run(Problem(net, lift="fenchel", gamma=1.0), X, Y) for net in (conv, Network.chain([5, 7, 4], bias=True))
     )
@@ -105,6 +117,16 @@ def test_images_may_come_in_their_shape_to_every_solver():
     assert torch.equal(runs[0].blocks.V, runs[1].blocks.V)
     with pytest.raises(ValueError, match="X must have shape"):
         solver.run(problem, images[:, :, :5], Y)
+
+
+def test_a_dead_channel_is_not_left_out_and_living_ones_stay_as_they_are():
+    W, V = NETWORK.random_weights(0), torch.ones(2, 8)
+    smaller, weights, _ = compact(NETWORK, W, V)
+    assert smaller == NETWORK
+    assert all(torch.equal(weights[pair], matrix) for pair, matrix in W.items())
+    W[1, 0][0] = W[1, -1][0] = 0
+    with pytest.raises(ArgumentError, match="cannot be left out"):
+        compact(NETWORK, W, V)
 
 
 def test_budgets_are_refused():

@@ -67,7 +67,7 @@ def lift_gap(problem: Problem, V: Tensor, W: Weights, samples: Samples, *, sweep
             break
     if len(problem.network.hidden) == 1:  # one convex problem, so what is left to save is bounded
         floor = max(floor, found - measure_stationarity(problem, blocks, samples).decrease["U"])
-    return LiftGap(loss, found, min(floor, found))
+    return LiftGap(loss, found, floor)
 
 
 def most_that_features_save(problem: Problem, V: Tensor, W: Weights, samples: Samples, features: Tensor) -> float:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.descent.convex import minimise_quadratic
+from tikhonet.descent.linear import given_gram
 from tikhonet.descent.stationarity import ROUNDING, Fit, Stationarity, solve_scaled
 from tikhonet.network.activation import Activation
 from tikhonet.network.graph import Layers, Weights
@@ -120,12 +121,14 @@ class Expansion:
         network = self.problem.network
         self.hidden = network.hidden
         self.learned = [n for n in network.hidden if network.learned_sources(n)]
+        self.given = {n: gram for n in self.learned if (gram := given_gram(self.problem, self.samples, n)) is not None}
         self.sums: Matrices = {}
         self.chunks: list[_Chunk] = []
         for rows in self.samples.chunks():
             self.chunks.append(self.add_rows(rows))
         self.sums = {name: self.samples.reduce(part) for name, part in self.sums.items()}
-        self.fits = {"V": self.fit("V", V, torch.full((V.shape[1],), self.problem.ridge_V), 1.0)}
+        self.sums |= {f"gram {n}": gram for n, gram in self.given.items()}
+        self.fits = {"V": self.fit("V", V, torch.full((V.shape[1],), self.problem.ridge_V, dtype=torch.float64), 1.0)}
         curvature = self.mean_curvature()
         for n in self.learned:
             ridge = self.problem.layer_ridge(n)
@@ -178,7 +181,8 @@ class Expansion:
         for n in self.learned:
             design = network.design(n, U)
             self.add(f"gradient {n}", design.product(grad_Z[n]))
-            self.add(f"gram {n}", design.gram(samples.weights(rows)))
+            if n not in self.given:
+                self.add(f"gram {n}", design.gram(samples.weights(rows)))
         return _Chunk(U, {n: part.slope for n, part in sigma.items()}, bends, curvature)
 
     def curvature(self, name: str, step: Tensor) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,16 +15,17 @@ from torch import Tensor
 
 from tikhonet.descent.certificates import Certificate, Check, certify, check_feasible
 from tikhonet.descent.full import BlockDescent
+from tikhonet.descent.network_descent import NetworkDescent, NetworkResult, Restored
 from tikhonet.descent.result import NOT_CLAIMED, History, Result, Status
 from tikhonet.descent.schedules import Power, Proximal, Schedule
 from tikhonet.descent.stationarity import Stationarity
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network, Weights
 from tikhonet.network.initial import deep_and_plain
 from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
-from tikhonet.trainer.recipe import DEEP
 from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.sparsity.zeros import check_sparsity
 from tikhonet.trainer.state import TrainingState
@@ -37,9 +38,8 @@ EPOCHS = 10
 SMALL_WORK = 1e8
 """Multiply-adds of a forward pass over a batch below which one thread computes: two were 4 to 40 times slower where
 other processes had the cores, since each small product waits for both."""
-CHANGE = 0.6
-"""The relative change of a layer's pre-activations by the first step, whatever the size of the batches; that of deep
-plain networks is the trainer's own."""
+GIVEN = 0.6
+"""The first step, whatever the batch, of networks of images and under a budget, for which the trainer has no rule."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,10 @@ class FullBatch:
     gamma: float
     ridge: float = 0.0
     options: dict[str, Any] = field(default_factory=dict)
+    ridge_W: float = 0.0
     goes_on: ClassVar[bool] = False
     """Whether a run can go on from the state of another: for partial_fit, budgets and rounds of codes."""
-    not_claimed: ClassVar[dict[str, str]] = NOT_CLAIMED
+    not_claimed: ClassVar[Mapping[str, str]] = NOT_CLAIMED
 
     def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
         """The solver for so many rows; without a network, for a shallow one."""
@@ -134,10 +135,23 @@ class FullBatch:
         return Trained.from_result(course.solver.run(problem, X, targets, start=blocks, watch=course.watch, **options))
 
 
+class NetworkBatch(FullBatch):
+    """Full-batch descent on the network's own loss, of which a run can certify that it ends at a stationary point."""
+
+    not_claimed: ClassVar[Mapping[str, str]] = NetworkResult.not_claimed
+
+    def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
+        parameters._budget()
+        if parameters._constraint() is not None:
+            message = 'constraint must be None for solver="certified", whose ridges hold the weights, got '
+            raise ArgumentError("constraint", f"{message}{parameters.constraint!r}")
+        return NetworkDescent(1000 if parameters.max_iter == "auto" else int(parameters.max_iter), parameters.tol)
+
+
 class MiniBatch:
     """The stochastic trainer, as `FullBatch` describes a solver."""
 
-    lift, gamma, ridge, goes_on = Fenchel, 1.0, 0.0, True
+    lift, gamma, ridge, ridge_W, goes_on = Fenchel, 1.0, 0.0, 0.0, True
     not_claimed: ClassVar[dict[str, str]] = {
         "convergence": "mini-batch steps do not settle at a stationary point, and no theorem says that they would",
         "descent": "a step may raise the objective",
@@ -149,17 +163,17 @@ class MiniBatch:
         batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
         deep = network is not None and deep_and_plain(network)
         drop = (None, None) if deep and isinstance(parameters.dropout, str) else parameters._dropout()
+        images, budget = network is not None and network.has_images, parameters._budget()
         size = rows / max(1, round(rows / batch))
         return Stochastic(
-            # `Stochastic` takes shorter steps for batches below 1000 rows; small data have no time for that.
-            change=(DEEP.change if deep else CHANGE) / min(1.5, math.sqrt(size / 1000)),
+            change=GIVEN / min(1.5, math.sqrt(size / 1000)) if images or (budget and not deep) else None,
             initial=parameters.initial,
             epochs=default_epochs(rows, batch) if parameters.max_iter == "auto" else int(parameters.max_iter),
             batch_size=batch,
             drop_inputs=drop[0],
             drop_features=drop[1],
             patience=parameters.n_iter_no_change,
-            budget=parameters._budget(),
+            budget=budget,
         )
 
     def iterations(self, solver: Stochastic) -> int:
@@ -185,6 +199,8 @@ METHODS: dict[str, FullBatch | MiniBatch] = {
         Proximal(0.1), Fenchel, 1.0, ridge=0.02, options={"initial_features": "forward", "extrapolate": True}
     ),
     "alg1": FullBatch(Power(2), Tikhonov, 0.1),
+    # Ridges for each row, chosen on rows of the digits that were held out (benchmarks/certified.py).
+    "certified": NetworkBatch(Restored(), Fenchel, 1.0, ridge=0.01, ridge_W=0.002),
 }
 
 

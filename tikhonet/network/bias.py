@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from tikhonet.network.edges import Dense
+from tikhonet.network.edges import Dense, Edge
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.operations import Constant, Operation
 
 
@@ -39,7 +40,11 @@ class Bias(Dense):
         return W.repeat_interleave(self.positions, 0)
 
     def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
-        return super().apply(U, self.spread(W), out)
+        if out is None or self.positions == 1:
+            return super().apply(U, self.spread(W), out)
+        assert W is not None
+        out.unflatten(1, (-1, self.positions)).add_((U @ W.T)[:, :, None])
+        return out
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
         return super().adjoint(R, self.spread(W), out, alpha)
@@ -58,6 +63,13 @@ class Bias(Dense):
 
     def random(self, generator: torch.Generator, deviation: float) -> Tensor:
         return super().random(generator, 0.0)  # drawn all the same, so that other edges have the same with and without
+
+    def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
+        if self.positions == 1:
+            return super().select(W, rows, columns)
+        if len(rows) < self.outputs:
+            raise ArgumentError("network", "units of images joined by a bias cannot be left out; keep them all")
+        return self, W
 
     def export(self, W: Tensor | None) -> Operation:
         return Constant(self.spread(W)[:, 0])
