@@ -98,7 +98,7 @@ def stationarity_on(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> Station
     """How far the saved network is from stationary, U being the features of its own forward pass."""
     model = estimator.model_
     problem = build_problem(estimator, model.network, estimator._loss(), float(len(X)))
-    scaled = torch.from_numpy(model.scaling(X.astype(float), estimator.dtype))
+    scaled = torch.from_numpy(model.scaled(estimator.numbers(X), estimator.dtype))
     try:
         targets = estimator.encode(y).to(scaled)
     except ValueError as error:

@@ -12,14 +12,15 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from tikhonet.estimators.checks import Columns, check_validation, check_weights
+from tikhonet.estimators.checks import check_validation
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.parameters import NameIn, Parameters, build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
-from tikhonet.estimators.rows import Floats, Rows, canonical, dense
+from tikhonet.estimators.rows import Floats, Rows
+from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes
 from tikhonet.model.heads import head_names
 from tikhonet.model.model import Model
@@ -65,8 +66,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
         Validation rows count by the weights of their classes.
         """
-        columns = Columns(self)
-        X, y = columns.check(X, y)
+        inputs = Inputs(self)
+        X, y, weight = inputs.fit(X, y, sample_weight)
         check_classification_targets(y)
         labels = np.unique(y)
         if self.warm_start and self._last and not np.array_equal(labels, self.classes_):
@@ -75,7 +76,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 f"warm_start needs the classes of the last fit ({self.classes_}), got {labels}; use warm_start=False",
             )
         target = self._target(labels)
-        rows, validation = canonical(dense(X), target.in_numbers(y), check_weights(sample_weight, X)), None
+        rows, validation = inputs.rows(X, target.in_numbers(y), weight), None
         if len(present := np.unique(rows.Y)) < 2:
             raise ArgumentError(
                 "y",
@@ -84,10 +85,12 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             )
         factors = target.factors(self.class_weight, rows)
         if X_val is not None or y_val is not None:
-            check_validation(X_val, y_val, rows.X.shape[1])
-            X_val, y_val = columns.check(X_val, y_val, reset=False)
-            validation = weigh(Rows(dense(X_val), target.in_numbers(y_val, "y_val"), np.ones(len(y_val))), factors)
-        return self._keep(fit(self, weigh(rows, factors), target, validation=validation, last=self._last), columns)
+            check_validation(X_val, y_val, inputs.seen.n_features_in_)
+            X_val, y_val = inputs.check(X_val, y_val, "X_val")
+            validation = weigh(
+                Rows(inputs.encoded(X_val), target.in_numbers(y_val, "y_val"), np.ones(len(y_val))), factors
+            )
+        return self._keep(fit(self, weigh(rows, factors), target, validation=validation, last=self._last), inputs)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -98,13 +101,13 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
         A model from a file, whose rows are gone, stays as it is until a better one is learned.
         """
-        columns = Columns(self)
-        X, y = columns.check(X, y, reset=not self._last)
+        inputs = Inputs(self)
+        X, y, weight = inputs.fit(X, y, sample_weight, anew=False)
         check_classification_targets(y)
         target = self._target(self._all_classes(classes))
-        rows = canonical(dense(X), target.in_numbers(y), check_weights(sample_weight, X))
+        rows = inputs.rows(X, target.in_numbers(y), weight)
         rows = weigh(rows, target.factors(self.class_weight, rows))
-        return self._keep(fit_more(self, rows, target, self._last), columns)
+        return self._keep(fit_more(self, rows, target, self._last), inputs)
 
     def _all_classes(self, classes: Any) -> NDArray[Any]:
         """The classes that calls of `partial_fit` may hold: those of the first call."""
@@ -172,7 +175,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if self.decision == "forward":
             return model.scores(rows, self.device)
         problem = build_problem(self, model.network, self._loss(), 1.0)
-        return -energies(problem, model.W, model.V, model.scaling(rows), len(self.classes_))
+        return -energies(problem, model.W, model.V, model.scaled(rows), len(self.classes_))
 
     def exported_model(self) -> Model:
         if self.decision != "forward":

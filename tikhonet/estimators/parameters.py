@@ -99,6 +99,10 @@ class Parameters(BaseEstimator):
     dropout : "auto", float or pair of float, default="auto"
         The share of inputs and of last features that are dropped in training; "auto" is (0.1, 0.2), for the regressor
         (0, 0.4); for a classifier with `sparsity` (0.05, 0).
+    categorical_features : "from_dtype", array-like of names, places or bool, or None, default="from_dtype"
+        The columns of X whose values are categories beside those that hold text or have such a type. A number that is
+        missing counts as the median and has an indicator; of a category the 64 most frequent ones have an input each,
+        and all others share 64 by a hash of their names. A category that was not in training is none of them.
     early_stopping : "auto" or bool, default="auto"
         Hold rows out, to keep the epoch with the least loss on them and to choose the head's strength, which is then
         fitted on all rows; "auto" does so from 100 rows on.
@@ -141,6 +145,7 @@ class Parameters(BaseEstimator):
     tol: float = 1e-6
     batch_size: Any = "auto"
     dropout: Any = "auto"
+    categorical_features: Any = "from_dtype"
     early_stopping: Any = "auto"
     validation_fraction: float = 0.15
     n_iter_no_change: int = 20
@@ -172,6 +177,7 @@ class Parameters(BaseEstimator):
         "tol": [SHARE],
         "batch_size": auto_or(COUNT),
         "dropout": auto_or(Interval(Real, 0, 1, closed="left"), "array-like"),
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "early_stopping": auto_or("boolean"),
         "validation_fraction": [SHARE],
         "n_iter_no_change": [COUNT],
@@ -236,6 +242,10 @@ class Parameters(BaseEstimator):
             return float(self.dropout), float(self.dropout)
         inputs, features = (float(share) for share in self.dropout)
         return inputs, features
+
+    def _bins(self, columns: int) -> int:
+        """The pieces that a number of a table with so many columns is cut into."""
+        return 0
 
     def _network(self, inputs: int) -> Network:
         """The network for so many inputs."""
