@@ -21,6 +21,7 @@ BOUNDARIES = {
     "tikhonet.network.drawing": "a picture, apart from the graph",
     "tikhonet.trainer.pace": "step length, guards and annealing with all their constants",
     "tikhonet.trainer.step": "one step as a function of an explicit state, apart from the loop",
+    "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
     "tikhonet.hashing.code_training": "the block of codes and its descent",

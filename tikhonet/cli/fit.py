@@ -43,7 +43,7 @@ ESTIMATORS: dict[str, type[BaseEstimator]] = {
 }
 SHORTER = {"hidden_layer_sizes": "hidden", "n_bits": "bits", "n_iter_no_change": "patience"}
 """Parameters whose options have names of their own."""
-NO_OPTIONS = ("random_state", "n_jobs", "warm_start")
+NO_OPTIONS = ("random_state", "n_jobs", "warm_start", "categorical_features")
 """Parameters that have options in several commands, or of which a command has no use."""
 REMEDIES = {
     Status.SCHEDULE_EXHAUSTED: "use --solver proximal or stochastic",

@@ -45,6 +45,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     hidden_layer_sizes: Any = field(default=(200,), kw_only=False)
     head: Any = "ridge"
 
+    _default_bins: ClassVar[int] = 8
     _default_dropout: ClassVar[tuple[float, float]] = (0.0, 0.4)
     _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (0.0, 0.4)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
