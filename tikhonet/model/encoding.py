@@ -89,6 +89,12 @@ class Encoding:
     def code(self) -> Floats:
         return np.array([code for field in self.fields for code in range(field.codes)], np.float64)
 
+    @property
+    def without_pieces(self) -> Places:
+        """The places of all outputs but the pieces."""
+        start = len(self.numbers) + len(self.missing)
+        return np.delete(np.arange(self.outputs), slice(start, start + len(self.pieces)))
+
     def __call__(self, X: Floats) -> Floats:
         """The encoded rows in float64; a missing number without a fill stays NaN, and so do its pieces."""
         absent = np.isnan(X)
