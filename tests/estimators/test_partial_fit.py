@@ -90,7 +90,7 @@ def test_the_rows_remembered_are_a_uniform_sample_of_fit_and_stream(monkeypatch)
 
 def test_partial_fit_names_what_does_not_fit_the_last_fit():
     X, Y = line(outputs=2)
-    model = BCDRegressor(**QUICK).fit(X, Y)
+    model = BCDRegressor(n_bins=0, **QUICK).fit(X, Y)
     with pytest.raises(ValueError, match=r"y must have as many columns as in the last fit \(2\), got 1; use fit"):
         model.partial_fit(X, Y[:, 0])
     model.set_params(hidden_layer_sizes=(30,))

@@ -21,18 +21,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 
-from tikhonet.cli.inputs import Seed, Source, Threads, choice, numbers
+from tikhonet.cli.inputs import Seed, Source, Threads, choice, names, numbers
 from tikhonet.cli.mistakes import Failure, OptionError, check_name, one_of
 from tikhonet.cli.outputs import Answer, errors, facts, headline, output_option, save_or_rescue
 from tikhonet.cli.progress import by_chunks, stoppable
 from tikhonet.data.bar import Bar
-from tikhonet.data.tables import is_number
+from tikhonet.data.tables import Frame, is_number
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import describe
 from tikhonet.estimators.classifier import BCDClassifier
 from tikhonet.estimators.fitting import StoppedShort, most_iterations
 from tikhonet.estimators.regressor import BCDRegressor
 from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.trainer.training import best_epoch
 
 EXAMPLE = "tikhonet fit --data digits --solver proximal --max-iter 5 --output my.model"
 
@@ -56,6 +57,8 @@ REMEDIES = {
     Status.NONFINITE: "use --dtype float64, or look for extreme values in the data",
     Status.INTERRUPTED: "run it again to train to the end",
 }
+MANY = 20
+"""More different whole numbers than this may be numbers or classes; the user has to say which."""
 EXIT_CODES = {Status.INTERRUPTED: 130, Status.NONFINITE: 1}
 """The exit codes of runs that did not come to their end; what they reached is saved all the same."""
 
@@ -193,13 +196,19 @@ def fit(
     The rows are those of a file of your own, the images of a folder whose subfolders are the classes, or the training
     part of a data set. Ctrl-C ends training after the epoch that is running, and saves what was learned.
     """
-    rows = source.read("train", task, size=image_size)
+    rows = source.read("train", task, size=image_size, categories=names(parameters.get("categorical_features")))
     y = source.labels(rows, 1 if task == "classification" else None)
     task = task or infer_task(y, source)
     if task == "regression":
         y = source.numbers(y)
+    elif task == "classification" and y.dtype.kind == "f":
+        fraction = y[y != np.floor(y)][0]
+        raise OptionError(
+            "--task", f"must be regression for labels that are numbers such as {fraction:g}, got classification"
+        )
     given = {name: value for name, value in parameters.items() if value is not None}
     chosen = {name: PARAMETERS[name].value(value, task) for name, value in given.items()}
+    check_effect(chosen)
     estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)
     seconds, advice = train(estimator, rows.X, y)
     if task == "hash":
@@ -208,6 +217,7 @@ def fit(
         measures = errors(task, y, by_chunks(estimator.predict, rows.X, "predicting"))
     if rows.named:
         estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
+        estimator.label_name_ = rows.label_name
     save_or_rescue(estimator.save, output)
     status: Status = estimator.status_
     sentence = status.value.partition(". ")[0].rstrip(".") + "."
@@ -224,19 +234,55 @@ def fit(
         "iterations": estimator.n_iter_,
         "seconds": seconds,
         "training": measures,
+        "held_out": (held := held_out(estimator)),
         "sparsity": estimator.sparsity_["zeros"],
         "sparsity_kind": estimator.sparsity_["kind"],
         "bytes": output.stat().st_size,
     }
     human = facts(
-        data=f"{title}: {len(rows.X):,} rows of {rows.X.shape[1]} numbers, {task}",
+        data=f"{title}: {len(rows.X):,} rows of {rows.X.shape[1]} {kind_of(rows.X)}, {task}",
         status=f"{sentence}{remedy}",
         iterations=estimator.n_iter_,
         training=headline(measures),
+        **({"held_out": ", ".join(f"{name} {value:.4g}" for name, value in held.items())} if held else {}),
         seconds=f"{seconds:.1f}",
         model=output,
     )
     return Answer(document, human, exit_code=EXIT_CODES.get(status, 0))
+
+
+def kind_of(X: Any) -> str:
+    return "columns" if isinstance(X, Frame) else "numbers"
+
+
+def check_effect(chosen: dict[str, Any]) -> None:
+    """Raise where an option would change nothing."""
+    full_batch = chosen.get("solver") in ("proximal", "alg1")
+    useless = {
+        "radius": chosen.get("constraint") is None and "--constraint",
+        "sparsity_over": chosen.get("sparsity") is None and "--sparsity",
+        "tol": not full_batch and "--solver proximal",
+    }
+    for name, needed in useless.items():
+        if needed and name in chosen:
+            raise OptionError(PARAMETERS[name].option, f"has no effect without {needed}; add that, or leave it out")
+
+
+def held_out(estimator: Any) -> dict[str, float]:
+    """How good the trained network, with its own linear map in place of the head, was on rows held out of training.
+
+    These chose the epoch, so they are a little better than rows that nobody saw.
+    """
+    history = estimator.history_
+    if estimator.early_stopping is False or not isinstance(history, list) or not history:
+        return {}
+    best = best_epoch(history)
+    if best.validation_loss == best.loss:  # nothing was held out
+        return {}
+    if isinstance(estimator, BCDClassifier):
+        return {"error_percent": 100 * best.validation_error}
+    single = isinstance(estimator, BCDRegressor) and estimator.loss == "squared" and estimator.model_.outputs == 1
+    return {"r2": 1 - 2 * best.validation_loss} if single else {}
 
 
 def infer_task(y: NDArray[Any], source: Source) -> str:
@@ -252,7 +298,7 @@ def infer_task(y: NDArray[Any], source: Source) -> str:
             f"the labels of {source.data} are numbers but for {len(others)} of {len(y)} rows, such as "
             f"{str(y[others[0]])!r} in row {others[0] + 1}; correct these, or use --task classification"
         )
-    elif y.dtype.kind in "iu" and kinds > max(20, len(y) // 10):
+    elif y.dtype.kind in "iu" and kinds > MANY and not source.name:
         unclear = (
             f"the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows; "
             "use --task regression or --task classification"

@@ -17,7 +17,7 @@ from tikhonet.estimators.energy import energies
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import COUNT, NameIn, Parameters, auto_or, build_problem, documented
+from tikhonet.estimators.parameters import COUNT, NameIn, Parameters, build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.several import fit_several
@@ -46,26 +46,25 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             one row of `coef_` for each class.
         decision : {"forward", "energy"}, default="forward"
             The head's scores, or for each label the least energy (the inner minimum of f over u).
-        n_networks : "auto" or int, default="auto"
+        n_networks : int, default=1
             Networks that are trained one after the other, side by side in one model: the mean of their scores decides.
-            With `n_bins="auto"` every second one has pieces beside the numbers. "auto" is 2 where there are pieces,
-            unless `constraint`, `warm_start`, another head or decision is given, and 1 otherwise.
+            With `n_bins="auto"` the first, third, ... of them have pieces beside the numbers. `history_` and all that
+            belongs to training is that of the first.
         """,
     )
 
     class_weight: Any = None
     head: Any = "logistic"
     decision: str = "forward"
-    n_networks: Any = "auto"
+    n_networks: int = 1
 
-    _default_bins: ClassVar[int] = 8
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
         "loss": [NameIn(lambda: Loss.kinds), Loss],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "head": [NameIn(head_names), HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],
-        "n_networks": auto_or(COUNT),
+        "n_networks": [COUNT],
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -98,10 +97,10 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             validation = weigh(
                 Rows(inputs.encoded(X_val), target.in_numbers(y_val, "y_val"), np.ones(len(y_val))), factors
             )
-        rows, count = weigh(rows, factors), self._networks(inputs.seen.n_features_in_)
-        if count == 1:
+        rows = weigh(rows, factors)
+        if self.n_networks == 1:
             return self._keep(fit(self, rows, target, validation=validation, last=self._last), inputs)
-        return self._keep(fit_several(self, rows, target, self._members(count, inputs, rows), validation), inputs)
+        return self._keep(fit_several(self, rows, target, self._members(inputs, rows), validation), inputs)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -136,30 +135,23 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             raise ArgumentError("classes", message)
         return given
 
-    def _bins(self, columns: int) -> int:
-        if isinstance(self.n_bins, str) and self._networks(columns) == 1:
-            return 0
-        return super()._bins(columns)
+    @property
+    def _default_bins(self) -> int:  # type: ignore[override]
+        return 0 if self.n_networks == 1 else 8
 
-    def _networks(self, columns: int) -> int:
-        """The networks for a table with so many columns."""
-        if not isinstance(self.n_networks, str):
-            if self.n_networks > 1 and (self.network is not None or self.skip or self.warm_start):
+    def _members(self, inputs: Inputs, rows: Rows) -> list[NDArray[np.int64]]:
+        """The inputs that each network takes; the first takes all."""
+        for name in ("network", "skip", "warm_start", "constraint"):
+            if getattr(self, name) not in (None, False):
                 raise ArgumentError(
-                    "n_networks",
-                    f"n_networks must be 1 with network, skip or warm_start, got {self.n_networks}; leave out one",
+                    "n_networks", f"n_networks must be 1 with {name}, got {self.n_networks}; leave out one"
                 )
-            return int(self.n_networks)
-        own = self.constraint is not None or self.warm_start or self.head != "logistic" or self.decision != "forward"
-        return 1 if own or not super()._bins(columns) else 2
-
-    def _members(self, count: int, inputs: Inputs, rows: Rows) -> list[NDArray[np.int64]]:
-        """The inputs that each network takes; the last takes all."""
-        everything = np.arange(rows.X.shape[1])
-        plain = everything
+        if self.decision != "forward":
+            raise ArgumentError("n_networks", f'n_networks must be 1 with decision="{self.decision}"; leave out one')
+        everything = plain = np.arange(rows.X.shape[1])
         if inputs.columns and isinstance(self.n_bins, str):
             plain = inputs.columns.encoding.without_pieces
-        return [plain if (count - k) % 2 == 0 else everything for k in range(count)]
+        return [plain if k % 2 else everything for k in range(int(self.n_networks))]
 
     def _target(self, labels: NDArray[Any]) -> Classes:
         return Classes(labels, self._loss(), self.head, self.decision)

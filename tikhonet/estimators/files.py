@@ -50,6 +50,7 @@ def save_estimator(estimator: Any, path: Path, fitted: Fitted) -> None:
         "n_iter": fitted.iterations,
         "status": fitted.status.name,
         "sparsity": fitted.zeros,
+        "label": getattr(estimator, "label_name_", None),
         "feature_names": list(getattr(estimator, "feature_names_in_", ())),
         "fitted": estimator._target_to_file(fitted.target),
     }
@@ -80,6 +81,8 @@ def load_estimator(cls: type, path: Path) -> Any:
         model = replace(model, **target.in_model()).checked()
         estimator._fitted = Fitted(model, target, read_cause(zeros), whole(header["n_iter"]), Status[header["status"]])
         estimator.n_features_in_ = width = network.widths[0] if model.columns is None else len(model.columns.columns)
+        if label := header.get("label"):
+            estimator.label_name_ = str(label)
         if names := list(header["feature_names"]):
             if len(names) != width or not all(isinstance(name, str) for name in names):
                 raise ValueError(f"feature_names must be {width} texts or none, got {len(names)}")

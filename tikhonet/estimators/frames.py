@@ -1,7 +1,7 @@
 """Tables of any kind as columns of one type each: DataFrames of pandas and polars, Arrow tables, arrays of objects.
 
-None of these packages is imported. A frame is what offers Arrow's stream or the interchange protocol and has names; its
-columns are read by NumPy's own protocol.
+None of these packages is imported. A frame is what has `column_names`, or `columns` and offers Arrow's stream or the
+interchange protocol; its columns are read by NumPy's own protocol.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOTHING = ("NoneType", "NAType", "NaTType")
 def is_frame(X: Any) -> bool:
     """Whether X is a table with names."""
     protocol = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__")
-    return protocol and (hasattr(X, "column_names") or hasattr(X, "columns"))
+    return hasattr(X, "column_names") or (protocol and hasattr(X, "columns"))
 
 
 def is_mixed(X: Any) -> bool:

@@ -51,7 +51,8 @@ def fit_more(parameters: Parameters, rows: Rows, target: Target, last: Fitted | 
 
 def is_several(wide: Network, network: Network) -> bool:
     """Whether the wide network is several of the other side by side; it goes on as one."""
-    return wide == widened(network, network.widths[0], wide.widths[-1] // network.widths[-1])
+    times = wide.widths[-1] // network.widths[-1]
+    return times > 1 and wide == widened(network, network.widths[0], times)
 
 
 def begin(parameters: Parameters, rows: Rows, target: Target, network: Network, memory: Memory) -> Fitted:

@@ -31,10 +31,10 @@ UNUSABLE = (Status.INTERRUPTED, Status.NONFINITE)
 def fit_several(
     parameters: Parameters, rows: Rows, target: Target, members: Sequence[Places], validation: Rows | None = None
 ) -> Fitted:
-    """A fit for each of the members, which takes these of the inputs; the last takes all of them.
+    """A fit for each of the members, which takes these of the inputs; the first takes all of them.
 
-    History, status and certificate are those of the last fit. One that did not come to its end is the last, and is
-    left out of the average where there are others.
+    History, certificate and memory are those of the first. A fit that did not come to its end is the last, and is left
+    out of the average where there are others.
     """
     done: list[Fitted] = []
     for places in members:
@@ -42,13 +42,13 @@ def fit_several(
         done.append(fit(parameters, replace(rows, X=rows.X[:, places]), target, validation=judged_by))
         if done[-1].status in UNUSABLE:
             break
-    last = done[-1]
-    good = done[:-1] if last.status in UNUSABLE and len(done) > 1 else done
+    first, status = done[0], done[-1].status
+    good = done[:-1] if status in UNUSABLE else done
+    if len(good) < 2:
+        return replace(first, status=status)
     model = side_by_side([one.model for one in good], members, rows.X.shape[1])
-    memory = replace(last.memory, state=None)  # the state is that of one network
-    if len(done) < len(members):
-        memory = replace(memory, rows=None, whole=False)
-    return replace(last, model=model, target=last.target.averaged(), memory=memory)
+    memory = replace(first.memory, state=None)  # the state is that of one network
+    return replace(first, model=model, target=first.target.averaged(), memory=memory, status=status)
 
 
 def side_by_side(models: Sequence[Model], members: Sequence[Places], inputs: int) -> Model:
@@ -68,8 +68,7 @@ def side_by_side(models: Sequence[Model], members: Sequence[Places], inputs: int
     coef = np.hstack([share * head.coef for share, head in zip(shares, heads, strict=True)])
     intercept = sum(share * head.intercept for share, head in zip(shares, heads, strict=True))
     V = torch.cat([model.V / len(models) for model in models], 1)
-    widest = max(models, key=lambda model: model.inputs)
-    return replace(widest, network=network, W=W, V=V, head=Head(coef, np.asarray(intercept)), sharpness=1.0)
+    return replace(first, network=network, W=W, V=V, head=Head(coef, np.asarray(intercept)), sharpness=1.0)
 
 
 def widened(network: Network, inputs: int, times: int) -> Network:
