@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 READY = $(VENV)/.ready
 
-.PHONY: demo test browser compiler lint bench clean
+.PHONY: demo test browser compiler lint bench dist clean
 
 demo: $(READY)
 	$(RUN) -m tikhonet reproduce mnist --quick --output demo
@@ -35,10 +35,18 @@ bench: $(READY)
 	$(RUN) benchmarks/full_batch.py
 	$(RUN) benchmarks/hamming_search.py
 
+# Wheel and source package, and a smoke test of the wheel in an environment that holds nothing else.
+dist: $(READY)
+	rm -rf dist
+	$(RUN) -m build --outdir dist
+	$(PYTHON) -m venv dist/smoke
+	dist/smoke/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
+	cd dist && smoke/bin/python ../tests/release/smoke.py
+
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,10 +1,12 @@
-"""What the benchmarks share: the machine and its own matrix-product rate, which each prints, and images as tensors."""
+"""What the benchmarks share: the machine and its own matrix-product rate, images as tensors, and files of runs."""
 
 from __future__ import annotations
 
+import json
 import platform
 import time
 from collections import Counter
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -51,3 +53,23 @@ def images(name: str, split: str, home: str | None) -> tuple[Tensor, Tensor]:
     """Rows in [0, 1] and labels of a data set of `tikhonet.data`."""
     found = data.load(name, split, home)
     return torch.from_numpy(found.X), torch.from_numpy(found.y)
+
+
+def lines(store: Path) -> list[dict]:
+    """The runs in a file, one a line."""
+    return [json.loads(line) for line in store.read_text().splitlines()] if store.exists() else []
+
+
+def save(store: Path, record: dict) -> None:
+    store.parent.mkdir(parents=True, exist_ok=True)
+    with store.open("a") as file:
+        file.write(json.dumps(record | {"machine": describe()}) + "\n")
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def seconds_to(curve: list, error: float) -> float:
+    """The seconds after which a curve of (epoch, seconds, error) is at an error."""
+    return next((seconds for _, seconds, reached in curve if reached <= error), float("inf"))

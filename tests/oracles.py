@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,19 @@ from scipy.sparse import issparse
 from torch import Tensor
 
 from tikhonet import (
+    AvgPool2d,
+    Bias,
     Blocks,
     Box,
+    Conv2d,
     ConvexSet,
+    Edge,
     Everything,
     Fenchel,
     FrobeniusBall,
+    GlobalAverage,
     Huber,
+    Identity,
     Loss,
     NonNegative,
     Problem,
@@ -259,7 +265,67 @@ def lift_rows(problem: Problem, U: Expression, Z: Expression) -> cp.Expression:
 def pre_activation(problem: Problem, n: int, U: Mapping[int, Expression], W: Mapping[Any, Expression]) -> Expression:
     """z_n of Eq. 1, one row per sample."""
     edges = [(m, kind) for (k, m), kind in problem.network.edges.items() if k == n]
-    return sum(U[m] if not kind.learned else U[m] @ W[n, m].T for m, kind in edges)
+    return sum(edge_values(kind, U[m], W.get((n, m))) for m, kind in edges)
+
+
+def edge_values(edge: Edge, U: Expression, W: Expression | None) -> Expression:
+    """What an edge adds to z, one row per sample; in images by its taps, one by one."""
+    match edge:
+        case Identity():
+            return U
+        case Conv2d() | AvgPool2d() | GlobalAverage() | Bias():
+            if isinstance(W, cp.Variable):
+                T = np.zeros((len(U), edge.outputs, *W.shape))
+                for t, s, row, column in taps(edge):
+                    T[:, t, row, column] += U[:, s]
+                return cp.reshape(T.reshape(-1, W.size) @ cp.vec(W, "C"), (len(U), edge.outputs), "C")
+            return U @ edge_matrix(edge, W).T
+    assert W is not None
+    return U @ W.T
+
+
+def edge_matrix(edge: Edge, W: Array | None) -> Array:
+    """The matrix of an edge, written out."""
+    M = np.zeros((edge.outputs, edge.inputs))
+    for t, s, row, column in taps(edge):
+        M[t, s] += edge_share(edge) if W is None else W[row, column]
+    return M
+
+
+def edge_share(edge: Edge) -> float:
+    """What a pixel counts in a mean."""
+    match edge:
+        case AvgPool2d(kernel=kernel):
+            return float(1 / np.prod(kernel))
+    return float(1 / np.prod(edge.source[1:]))
+
+
+def taps(edge: Edge) -> Iterator[tuple[int, int, int, int]]:
+    """Each unit of the target, a unit of the source that it sees, and the row and column of W that multiplies it."""
+    match edge:
+        case Bias(target=(_, *rest)):
+            for t in range(edge.outputs):
+                yield t, 0, t // int(np.prod(rest)), 0
+        case GlobalAverage(source=(_, height, width)):
+            for s in range(edge.inputs):
+                yield s // (height * width), s, 0, 0
+        case Conv2d(stride=stride, padding=padding, kernel=kernel, dilation=dilation, groups=groups):
+            yield from window_taps(edge, kernel, stride, padding, dilation, edge.source[0] // groups)
+        case AvgPool2d(stride=stride, padding=padding, kernel=kernel):
+            yield from window_taps(edge, kernel, stride, padding, (1, 1), 1)
+
+
+def window_taps(edge: Edge, kernel: Any, stride: Any, padding: Any, dilation: Any, seen: int) -> Iterator[Any]:
+    """Those of a window that moves over images; each channel of the target sees so many of the source."""
+    _, height, width = edge.source
+    for c, i, j in np.ndindex(*edge.target):
+        first = c // (edge.target[0] // (edge.source[0] // seen)) * seen
+        for k, a, b in np.ndindex(seen, *kernel):
+            y, x = i * stride[0] - padding[0] + a * dilation[0], j * stride[1] - padding[1] + b * dilation[1]
+            if 0 <= y < height and 0 <= x < width:
+                target = (c * edge.target[1] + i) * edge.target[2] + j
+                source = ((first + k) * height + y) * width + x
+                yield target, source, c, (k * kernel[0] + a) * kernel[1] + b
 
 
 def _solve(

@@ -9,14 +9,20 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tikhonet import (
+    AvgPool2d,
     Blocks,
     Box,
     Constant,
+    Conv2d,
     ConvexSet,
+    Dense,
+    Edge,
     Everything,
     Fenchel,
     FrobeniusBall,
+    GlobalAverage,
     Huber,
+    Identity,
     Lift,
     Loss,
     Network,
@@ -74,14 +80,50 @@ def networks(
 
 
 @st.composite
+def convolutions(draw: st.DrawFn, channels: int, height: int, width: int) -> Conv2d:
+    """Any convolution that fits such images, of few channels."""
+    groups = draw(st.sampled_from([1, channels]))
+    padding = draw(st.sampled_from([0, 1, (1, 0)]))
+    dilation = draw(st.sampled_from([1, 2, (1, 2)]))
+    stride = draw(st.sampled_from([1, 2, (2, 1)]))
+    room = [size + 2 * (padding if isinstance(padding, int) else padding[k]) for k, size in enumerate((height, width))]
+    step = [dilation if isinstance(dilation, int) else dilation[k] for k in range(2)]
+    kernel = tuple(draw(st.integers(1, min(3, 1 + (room[k] - 1) // step[k]))) for k in range(2))
+    return Conv2d(groups * draw(st.integers(1, 2)), kernel, stride, padding, dilation, groups)
+
+
+@st.composite
+def image_networks(draw: st.DrawFn) -> Network:
+    """A small network of images: a convolution, perhaps another or a mean, a skip where shapes agree, a dense layer."""
+    shapes = [(draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.integers(1, 4)))]
+    edges: dict[tuple[int, int], Edge] = {(1, 0): draw(convolutions(*shapes[0]))}
+    shapes.append(edges[1, 0].leads_to(shapes[0]))
+    channels, height, width = shapes[1]
+    pools = [AvgPool2d((draw(st.integers(1, height)), draw(st.integers(1, width))), 1), GlobalAverage()]
+    kinds = [convolutions(*shapes[1]), st.sampled_from(pools), st.just(Conv2d(channels, 1))]
+    edges[2, 1] = draw(st.one_of(kinds))
+    shapes.append(edges[2, 1].leads_to(shapes[1]))
+    bias = [1]
+    if edges[2, 1].learned and draw(st.booleans()):
+        bias.append(2)
+    if edges[2, 1].learned and shapes[2] == shapes[0]:
+        edges[2, 0] = Identity()
+    if draw(st.booleans()):
+        shapes.append((draw(st.integers(1, 3)),))
+        edges[3, 2] = Dense()
+    return Network(shapes, edges, bias, draw(st.sampled_from(ACTIVATIONS)))
+
+
+@st.composite
 def problems(
     draw: st.DrawFn,
     lifts: list[Lift] = LIFTS,
     losses: list[Loss] = LOSSES,
     sets: list[ConvexSet] = SETS,
     activations: list[Activation] = ACTIVATIONS,
+    images: bool = False,
 ) -> Problem:
-    network = draw(networks(activations=activations))
+    network = draw(image_networks() if images else networks(activations=activations))
     gamma = tuple(draw(st.sampled_from([0.1, 0.5, 1.0, 2.0])) for _ in range(network.depth))
     return Problem(
         network,

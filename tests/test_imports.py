@@ -15,11 +15,11 @@ import pytest
 
 import tikhonet
 
-ORDER = ["network", "problem", "descent", "trainer", "model", "estimators", "hashing", "data", "paper", "cli"]
+ORDER = ["network", "problem", "descent", "trainer", "optim", "model", "estimators", "hashing", "data", "paper", "cli"]
 ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
+    "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
-    "tikhonet.trainer.pace": "step length, guards and annealing with all their constants",
     "tikhonet.trainer.step": "one step as a function of an explicit state, apart from the loop",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
@@ -33,7 +33,10 @@ BOUNDARIES = {
     "tikhonet.paper.sparse_findings": "findings of one experiment",
     "tikhonet.paper.hashing_findings": "findings and figures of one experiment",
     "tikhonet.paper.hash_coders": "methods of the hashing experiment",
+    "tikhonet.paper.rivals_findings": "findings and figures of one experiment",
+    "tikhonet.paper.rivals_search": "the contenders of one experiment",
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
+    "tikhonet.paper.baselines.layer_rules": "rules that see layers, apart from those that see gradients alone",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
 

@@ -1,4 +1,4 @@
-"""Training Tikhonov regularised deep ReLU networks by convergent block coordinate descent.
+"""Feed-forward networks trained by block coordinate descent on a lifted objective (Zhang and Brand, NIPS 2017).
 
 Every public name is imported when it is first asked for; `import tikhonet` alone loads nothing else.
 """
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from tikhonet.hashing.hasher import BCDHasher as BCDHasher
     from tikhonet.hashing.index import HammingIndex as HammingIndex
     from tikhonet.network.activation import Activation as Activation, ClippedReLU as ClippedReLU, ReLU as ReLU
+    from tikhonet.network.convolution import Conv2d as Conv2d
     from tikhonet.network.edges import Bias as Bias, Dense as Dense, Edge as Edge, Identity as Identity
     from tikhonet.network.graph import BIAS as BIAS, Network as Network
+    from tikhonet.network.image_edges import AvgPool2d as AvgPool2d, GlobalAverage as GlobalAverage
     from tikhonet.problem.lifts import Fenchel as Fenchel, Lift as Lift, Tikhonov as Tikhonov
     from tikhonet.problem.losses import (
         Huber as Huber,
@@ -71,8 +73,10 @@ _NAMES = {
     "hashing.hasher": "BCDHasher",
     "hashing.index": "HammingIndex",
     "network.activation": "Activation ClippedReLU ReLU",
+    "network.convolution": "Conv2d",
     "network.edges": "Bias Dense Edge Identity",
     "network.graph": "BIAS Network",
+    "network.image_edges": "AvgPool2d GlobalAverage",
     "problem.lifts": "Fenchel Lift Tikhonov",
     "problem.losses": "Huber Loss Softmax Squared SquaredHinge",
     "problem.objective": "Blocks Problem Terms",
@@ -101,6 +105,8 @@ def load(path: "str | PathLike[str]") -> Any:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "optim":  # a package of its own, as torch.optim is
+        return import_module(f"{__name__}.optim")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_MODULE_OF[name]), name)

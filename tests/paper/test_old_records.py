@@ -75,8 +75,10 @@ def test_a_committed_record_makes_its_page_figures_and_tables(name, tmp_path):
 
 
 def test_all_committed_records_can_be_read():
-    folders = sorted(path.parent for path in RESULTS.glob(f"*/{FILE}"))
-    assert sum(len(load_records(folder)) for folder in folders) == 374
+    paths = sorted(RESULTS.glob(f"*/{FILE}"))
+    assert len(paths) >= 11
+    for path in paths:
+        assert len(load_records(path.parent)) == path.read_bytes().count(b"\n") > 0
 
 
 def test_the_committed_records_are_small():

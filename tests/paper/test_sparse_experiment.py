@@ -1,4 +1,4 @@
-"""The frontier: what a trial leaves, and that the four ways are there at every density."""
+"""The frontier: what a trial leaves, and that the five ways are there at every density."""
 
 import pytest
 
@@ -17,10 +17,10 @@ def records(tmp_path_factory):
 
 
 @pytest.mark.parametrize("size", SPARSE.sizes, ids=lambda size: size.name)
-def test_every_density_has_a_budget_and_both_prunings(size):
+def test_every_density_has_a_budget_and_all_prunings(size):
     found = methods(size)
     assert set(found) == {"dense", "adam"} | {f"ball-{radius:g}" for radius in size.radii} | {
-        f"{way}-{share:g}" for way in ("budget", "gradual", "one-shot") for share in size.shares
+        f"{way}-{share:g}" for way in ("budget", "gradual", "layered", "one-shot") for share in size.shares
     }
     assert [name for name, method in found.items() if not method.sparse] == ["dense", "adam"]
 
@@ -29,16 +29,18 @@ def test_every_density_has_a_budget_and_both_prunings(size):
 def test_pruned_networks_get_as_many_epochs_as_a_budget_or_more(size):
     found = methods(size)
     ours = max(method.steps for name, method in found.items() if name.startswith("budget"))
-    assert all(method.steps >= ours for name, method in found.items() if name.startswith(("gradual", "one-shot")))
+    assert all(
+        method.steps >= ours for name, method in found.items() if name.startswith(("gradual", "layered", "one-shot"))
+    )
     assert {method.steps for method in methods(size, epochs=3).values()} == {3}
 
 
 def test_every_trial_has_exactly_the_nonzeros_of_its_name(records):
     for record in records:
         way, _, share = record.method.rpartition("-")
-        if way in ("budget", "gradual", "one-shot"):
+        if way in ("budget", "gradual", "layered", "one-shot"):
             counts = [round(record.nonzero[layer] / 100 * 64 * 64) for layer in ("W1", "W2", "W3")]
-            if way == "budget":
+            if way in ("budget", "layered"):
                 assert counts == [int(float(share) / 100 * 64 * 64)] * 3
             else:
                 assert sum(counts) == int(float(share) / 100 * 3 * 64 * 64)

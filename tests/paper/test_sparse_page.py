@@ -62,7 +62,7 @@ def test_the_table_holds_the_points_of_the_figure(report, summary):
         rows = list(csv.DictReader(file))
     lines = frontier(summary).lines
     drawn = [(line.label, point) for line in lines for point in line.points]
-    assert len(rows) == len(drawn) == 3 + 1 + 3 + 3 + 1
+    assert len(rows) == len(drawn) == 3 + 1 + 3 + 2 + 3 + 1
     for row, (label, point) in zip(rows, drawn, strict=True):
         assert row["line"] == label
         assert float(row["exactly nonzero weights of the three W, %"]) == pytest.approx(point.x, rel=1e-5)
@@ -79,7 +79,7 @@ def test_the_curves_run_from_dense_to_sparse_and_the_papers_point_is_beside_them
     assert (point.x, point.y) == (2.42, summary.rows["dense"].score + 1.34)
     drawing = frontier(summary).svg()
     assert ">the paper's BCD-S</text>" in drawing
-    assert drawing.count("<title>") == 11
+    assert drawing.count("<title>") == 13
 
 
 def test_the_verdict_of_a_cost_follows_its_points(summary):

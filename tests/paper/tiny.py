@@ -47,7 +47,7 @@ TINY_HASHING = HashSize(
     hasher={"max_iter": 12, "batch_size": 50, "dropout": 0.0},
     classifier={"max_iter": 3, "batch_size": 50, "dropout": 0.0},
     adam={"rate": 3e-3, "batch_size": 32, "epochs": 2},
-    admm={"epochs": 2},
+    split={"epochs": 2},
     threads=1,
 )
 

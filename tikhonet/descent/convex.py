@@ -7,6 +7,7 @@ is a small class. Everything ends with the optimality residual |x - Proj(x - gra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -150,19 +151,21 @@ def minimise_quadratic(
     With the set `NonNegative()` this is the batched non-negative QP, one row per sample.
     Without constraints in closed form (the minimiser nearest to `start` where H is singular), else
     by accelerated projected gradient steps. H and `linear` come in float64, `start` in the working
-    type, which is that of the result.
+    type, which is that of the result. Where rows fall into groups with a Hessian each, H, `linear` and
+    `start` have one more dimension in front, and so have the matrices that the set is asked about.
     """
     if set_.everything:
         point, steps = (start.double() + solve_rows(H, linear - start.double() @ H, start.dtype)).to(start), 1
     else:
-        L = largest_eigenvalue(lambda block: block @ H, len(H), H)
+        L = largest_of(H)
         if L == 0:
             L = 1.0  # a linear function: any step length is right
         # In units in which L is 1, so that the number of steps does not depend on the user's.
         hessian, negated = (H / L).to(start), (-linear / L).to(start)
         buffer = torch.empty_like(start)
+        product = torch.addmm if H.ndim == 2 else torch.baddbmm
         point, steps = accelerate(
-            lambda M: torch.addmm(negated, M, hessian, out=buffer),
+            lambda M: product(negated, M, hessian, out=buffer),
             ProjectedStep(start.new_ones(()), set_.project_),
             set_.project(start),
             scale=float(linear.norm()) / L,
@@ -176,17 +179,25 @@ def minimise_quadratic(
     return Solution(point, residual, float(linear.norm()), float(gradient.norm()), steps)
 
 
+def largest_of(H: Tensor) -> float:
+    """The largest eigenvalue of a positive semidefinite matrix, or of several."""
+    if H.ndim == 2:
+        return largest_eigenvalue(lambda block: block @ H, len(H), H)
+    norms = [largest_of(part) for part in H]
+    return max(norms) if all(map(math.isfinite, norms)) else math.nan
+
+
 def solve_rows(H: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
     """right H^-1; the least-norm solution where H is singular in the precision of the data."""
     if not bool(H.isfinite().all()):
         return torch.full_like(right, torch.nan)
-    precision = max(torch.finfo(dtype).eps, 16 * len(H) * torch.finfo(H.dtype).eps)
+    precision = max(torch.finfo(dtype).eps, 16 * H.shape[-1] * torch.finfo(H.dtype).eps)
     factor, failed = torch.linalg.cholesky_ex(H)
-    pivots = factor.diagonal().square()
-    if not bool(failed) and bool((pivots > precision * H.diagonal()).all()):
-        return torch.cholesky_solve(right.T, factor).T
+    pivots, diagonal = (matrix.diagonal(dim1=-2, dim2=-1) for matrix in (factor, H))
+    if not bool(failed.any()) and bool((pivots.square() > precision * diagonal).all()):
+        return torch.cholesky_solve(right.mT, factor).mT
     values, vectors = torch.linalg.eigh(H)
-    kept = values > precision * values[-1]
+    kept = values > precision * values[..., -1:]
     inverse = torch.where(kept, 1 / torch.where(kept, values, 1.0), 0.0)
-    solution: Tensor = ((right @ vectors) * inverse) @ vectors.T
+    solution: Tensor = ((right @ vectors) * inverse[..., None, :]) @ vectors.mT
     return solution

@@ -19,24 +19,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from tikhonet.descent.convex import ModelStep, Solution, accelerate, minimise_quadratic
+from tikhonet.network.designs import Design, Rows
 from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples, rows_of
-from tikhonet.problem.sets import ConvexSet
+from tikhonet.problem.sets import ConvexSet, in_groups
 
 
 @dataclass(frozen=True)
 class LinearFit:
-    """`inputs(rows, dtype)` gives a_i, `slope(rows, scores)` gives phi_i' (at scores 0 for None)."""
+    """`design(rows, dtype)` maps M to the scores M a_i, `slope(rows, scores)` gives phi_i' (at scores 0 for None)."""
 
     samples: Samples
-    inputs: Callable[[slice, torch.dtype], Tensor]
+    design: Callable[[slice, torch.dtype], Design]
     slope: Callable[[slice, Tensor | None, torch.dtype], Tensor]
     curvature: float
     quadratic: bool
@@ -47,8 +48,7 @@ class LinearFit:
         """In float64, as the pull: else a residual would be that of other sums than the samples have."""
 
         def term(rows: slice) -> Tensor:
-            A = self.inputs(rows, torch.float64)
-            return self.samples.weigh(A, rows).T @ A
+            return self.design(rows, torch.float64).gram(self.samples.weights(rows))
 
         return self.samples.sum(term)
 
@@ -56,28 +56,32 @@ class LinearFit:
         """The gradient of the sum over samples at M (at zero for None)."""
 
         def term(rows: slice) -> Tensor:
-            A = self.inputs(rows, dtype)
-            slope = self.slope(rows, None if M is None else A @ M.T, dtype)
-            return self.samples.weigh(slope, rows).T @ A
+            design = self.design(rows, dtype)
+            slope = self.slope(rows, None if M is None else design.scores(M), dtype)
+            return design.product(self.samples.weigh(slope, rows))
 
         return self.samples.sum(term)
 
     def solve(self, gram: Tensor, M_old: Tensor, rho: float, *, tol: float, max_iter: int) -> Solution:
-        anchor, dtype = M_old.double(), M_old.dtype
-        shift = self.ridge.double() + rho
+        def fold(M: Tensor) -> Tensor:  # rows by group, where each group of them has a Gram matrix of its own
+            return M.reshape(*gram.shape[:-2], -1, gram.shape[-1])
+
+        start, dtype, set_ = fold(M_old), M_old.dtype, in_groups(self.set_, gram)
+        anchor, shift = start.double(), self.ridge.double() + rho
         H = self.curvature * gram + torch.diag(shift)
-        linear = rho * anchor - self.pull(None, torch.float64)
+        linear = rho * anchor - fold(self.pull(None, torch.float64))
         if self.quadratic:
-            return minimise_quadratic(H, linear, self.set_, M_old, tol=tol, max_iter=max_iter)
+            best = minimise_quadratic(H, linear, set_, start, tol=tol, max_iter=max_iter)
+            return replace(best, point=best.point.flatten(0, -2))
 
         def gradient(M: Tensor, dtype: torch.dtype = dtype) -> Tensor:
-            return self.pull(M, dtype) + shift * M.double() - rho * anchor
+            return fold(self.pull(M.flatten(0, -2), dtype)) + shift * M.double() - rho * anchor
 
-        scale, M, steps, asked = float(linear.norm()), M_old, 0, tol
+        scale, M, steps, asked = float(linear.norm()), start, 0, tol
         while True:
             M, more = accelerate(
                 gradient,
-                ModelStep(H, self.set_, asked),
+                ModelStep(H, set_, asked),
                 M,
                 scale=scale,
                 tol=asked,
@@ -86,9 +90,9 @@ class LinearFit:
             )
             exact, steps = M.double(), steps + more
             final = gradient(exact, torch.float64)
-            residual = float((exact - self.set_.project(exact - final)).norm())
+            residual = float((exact - set_.project(exact - final)).norm())
             if not tol * scale < residual or steps >= max_iter:
-                return Solution(M, residual, scale, float(final.norm()), steps)
+                return Solution(M.flatten(0, -2), residual, scale, float(final.norm()), steps)
             # Where H is ill-conditioned the model's step can be small before the residual is.
             asked = 0.1 * asked
 
@@ -105,7 +109,7 @@ def update_classifier(
 
     fit = LinearFit(
         samples=samples,
-        inputs=lambda rows, dtype: features[rows].to(dtype),
+        design=lambda rows, dtype: Rows(features[rows].to(dtype)),
         slope=slope,
         curvature=problem.loss.curvature,
         quadratic=problem.loss.quadratic,
@@ -142,8 +146,8 @@ def update_layer(
     network, gamma = problem.network, problem.gamma_of(n)
     sources = network.learned_sources(n)
 
-    def inputs(rows: slice, dtype: torch.dtype) -> Tensor:
-        return network.stacked_inputs(n, {m: blocks.U[m][rows].to(dtype) for m in sources})
+    def design(rows: slice, dtype: torch.dtype) -> Design:
+        return network.design(n, {m: blocks.U[m][rows].to(dtype) for m in sources})
 
     def slope(rows: slice, scores: Tensor | None, dtype: torch.dtype) -> Tensor:
         U = rows_of(blocks.U, rows, dtype)
@@ -152,7 +156,7 @@ def update_layer(
 
     fit = LinearFit(
         samples=samples,
-        inputs=inputs,
+        design=design,
         slope=slope,
         curvature=gamma,
         quadratic=problem.lift.quadratic,
@@ -172,7 +176,8 @@ def given_gram(problem: Problem, samples: Samples, n: int) -> Tensor | None:
         return None
 
     def term(rows: slice) -> Tensor:
-        A = problem.network.stacked_inputs(n, {m: given[m][rows].double() for m in sources})
-        return samples.weigh(A, rows).T @ A
+        design = problem.network.design(n, {m: given[m][rows].double() for m in sources})
+        return design.gram(samples.weights(rows))
 
-    return samples.constant(("gram", sources), lambda: samples.sum(term))
+    edges = tuple(problem.network.edges[n, m] for m in sources)
+    return samples.constant(("gram", edges), lambda: samples.sum(term))

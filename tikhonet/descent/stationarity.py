@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tikhonet.descent.convex import largest_eigenvalue, solve_rows
+from tikhonet.descent.convex import largest_of, solve_rows
 from tikhonet.descent.linear import given_gram
 from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples, rows_of
-from tikhonet.problem.sets import ConvexSet
+from tikhonet.problem.sets import ConvexSet, in_groups
 
 ROUNDING = 4.0
 """A block is known to so many units in the last place, which solving and storing it have left."""
@@ -111,10 +111,10 @@ class _Measurement:
         curvature = problem.loss.local_curvature(targets, scores)[:, None]
         self.add("gram V", (samples.weigh(curvature, rows) * U[last]).T @ U[last])
         for n in self.layers:
-            inputs = network.stacked_inputs(n, U)
-            self.add(f"gradient {n}", samples.weigh(slopes.Z[n], rows).T @ inputs)
+            design = network.design(n, U)
+            self.add(f"gradient {n}", design.product(samples.weigh(slopes.Z[n], rows)))
             if n not in self.given:
-                self.add(f"gram {n}", samples.weigh(inputs, rows).T @ inputs)
+                self.add(f"gram {n}", design.gram(samples.weights(rows)))
 
     def add_features(self, n: int, U: Tensor, slope: Tensor, rows: slice) -> None:
         """Layer n of U: f is strongly convex in it with gamma_n at least, whatever V and the next layers are."""
@@ -133,12 +133,14 @@ class _Measurement:
         for n in self.layers:
             gram = problem.gamma_of(n) * sums[f"gram {n}"]
             matrix = network.stacked_weights(n, self.W)
-            fits[str(n)] = _Fit(matrix, gram, problem.layer_ridge(n).to(matrix), problem.layer_set(n))
+            grouped = matrix.reshape(*gram.shape[:-2], -1, gram.shape[-1])
+            set_ = in_groups(problem.layer_set(n), gram)
+            fits[str(n)] = _Fit(grouped, gram, problem.layer_ridge(n).to(matrix), set_)
         residual = {"U": float(sums["residual"]) ** 0.5, "V": 0.0, "W": 0.0}
         decrease = {"U": float(sums["U"]), "V": 0.0, "W": 0.0}
         objective, rounding = float(sums["f"]), float(sums["rounding"])
         for name, fit in fits.items():
-            block, gradient = "V" if name == "V" else "W", fit.gradient(sums[f"gradient {name}"])
+            block, gradient = "V" if name == "V" else "W", fit.gradient(sums[f"gradient {name}"].view_as(fit.M))
             residual[block] = math.hypot(residual[block], fit.residual(gradient))
             decrease[block] += fit.decrease(gradient)
             objective, rounding = objective + fit.ridge_value(), rounding + fit.rounding()
@@ -166,7 +168,7 @@ class _Fit:
         return 0.5 * float((self.ridge * self.M.square()).sum())
 
     def rounding(self) -> float:
-        return 0.5 * float((self.H.diagonal() * self.M.square()).sum())
+        return 0.5 * float((self.H.diagonal(dim1=-2, dim2=-1)[..., None, :] * self.M.square()).sum())
 
     def residual(self, gradient: Tensor) -> float:
         return float((self.M - self.set_.project(self.M - gradient)).norm())
@@ -180,7 +182,7 @@ class _Fit:
         """
         if self.set_.everything:
             return 0.5 * float((gradient * solve_scaled(self.H, gradient)).sum())
-        norm = largest_eigenvalue(lambda block: block @ self.H, len(self.H), self.H)
+        norm = largest_of(self.H)
         rests, paid = [], []
         for curvature in (norm * factor for factor in FACTORS):
             there = self.M - gradient / curvature
@@ -188,16 +190,16 @@ class _Fit:
             normal = (there - Y) * curvature
             rests.append(gradient + normal)
             paid.append(float((normal * (Y - self.M)).sum()))
-        rest = torch.stack(rests)
-        left = (rest * solve_scaled(self.H, rest.flatten(0, 1)).view_as(rest)).sum((1, 2)).tolist()
-        return float(min(part + 0.5 * square for part, square in zip(paid, left, strict=True)))
+        rest = torch.cat(rests, dim=-2)
+        left = (rest * solve_scaled(self.H, rest)).unflatten(-2, (len(FACTORS), -1)).movedim(-3, 0).flatten(1).sum(1)
+        return float(min(part + 0.5 * square for part, square in zip(paid, left.tolist(), strict=True)))
 
 
 def solve_scaled(H: Tensor, right: Tensor) -> Tensor:
     """right H^-1 in units in which the diagonal of H is 1, so that no column's unit decides what counts as singular."""
-    size = H.diagonal().sqrt()
+    size = H.diagonal(dim1=-2, dim2=-1).sqrt()[..., None, :]
     size = torch.where(size == 0, 1.0, size)
-    return solve_rows(H / torch.outer(size, size), right / size, torch.float64) / size
+    return solve_rows(H / (size.mT * size), right / size, torch.float64) / size
 
 
 def _inner(A: Tensor, B: Tensor) -> Tensor:

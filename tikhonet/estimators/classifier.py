@@ -35,7 +35,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     __doc__ = documented(
         """A ReLU network trained by block coordinate descent, with a linear classifier on its features.
 
-        It has no learning rate. Features may come in any units: they are standardised inside.
+        Features may come in any units: they are standardised inside.
         """,
         """
         class_weight : dict, "balanced" or None, default=None

@@ -24,7 +24,7 @@ class BCDFeatures(BCDEstimator):
     __doc__ = documented(
         """The features that a network learns from targets, for any estimator that comes after.
 
-        It has no learning rate. Features may come in any units: they are standardised inside.
+        Features may come in any units: they are standardised inside.
         """,
         """
         target : {"auto", "classes", "numbers"}, default="auto"

@@ -32,7 +32,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     __doc__ = documented(
         """A ReLU network trained by block coordinate descent, with a ridge regression on its features.
 
-        It has no learning rate. Features and targets may come in any units: they are standardised inside.
+        Features and targets may come in any units: they are standardised inside.
         """,
         """
         head : {"ridge", "trained"} or linear regressor, default="ridge"

@@ -34,8 +34,8 @@ class BCDHasher(BCDEstimator):
 
             f(U, V, W, B, G) = Eq. 4 with targets B + alpha/2 (|Y - B G|^2 + ridge |G|^2),    B in {-1, 1},
 
-        with Y the labels. It has no learning rate, and features may come in any units. All rows are trained on: of the
-        parameters below, those of early stopping are not used.
+        with Y the labels. Features may come in any units. All rows are trained on: of the parameters below, those of
+        early stopping are not used.
         """,
         """
         n_bits : int, default=48

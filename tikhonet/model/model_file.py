@@ -2,12 +2,14 @@
 
     {"widths": [4, 3], "edges": [[1, -1, "bias"], [1, 0, "dense"]], "activation": {"name": "relu"}}
 
-An edge or activation with parameters of its own has them beside its name. Files of version 0.1 say "learned" for dense
+An edge or activation with parameters of its own has them beside its name, and layers of images have three numbers for
+a width: `[1, 28, 28]`. Files of version 0.1 say "learned" for dense
 edges and biases, and have no activation: ReLU.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -35,12 +37,13 @@ def network_header(network: Network) -> dict[str, Any]:
     if len(network.edges) > MAX_EDGES:
         raise ModelFormatError(f"network must have at most {MAX_EDGES} edges to be saved, got {len(network.edges)}")
     edges = [[n, m, edge.name, *edge_parameters(edge)] for (n, m), edge in network.edges.items()]
-    return {"widths": list(network.widths), "edges": edges, "activation": network.activation.as_dict()}
+    widths = [shape[0] if len(shape) == 1 else list(shape) for shape in network.shapes]
+    return {"widths": widths, "edges": edges, "activation": network.activation.as_dict()}
 
 
 def edge_parameters(edge: Edge) -> list[dict[str, Any]]:
-    """The parameters of an edge that has any, beside the widths of its layers."""
-    own = {entry.name: getattr(edge, entry.name) for entry in fields(edge) if entry.name not in ("inputs", "outputs")}
+    """The parameters of an edge that has any, beside the shapes of its layers."""
+    own = {entry.name: getattr(edge, entry.name) for entry in fields(edge) if entry.name not in ("source", "target")}
     return [own] if own else []
 
 
@@ -59,8 +62,10 @@ def network_from_header(header: object) -> Network:
         raise ModelFormatError(
             f"the network must have at most {MAX_EDGES} edges and layers, got {len(edges)} and {len(widths)}"
         )
-    if not all(type(width) is int and width < MAX_WIDTH for width in widths):
-        raise ModelFormatError(f"the network's widths must be integers below {MAX_WIDTH}")
+    if not all(is_width(width) for width in widths):
+        raise ModelFormatError(
+            f"the network's widths must be integers below {MAX_WIDTH}, or three with such a product for images"
+        )
     kinds: dict[Pair, str | Edge] = {}
     try:
         for edge in edges:
@@ -74,6 +79,12 @@ def network_from_header(header: object) -> Network:
         raise
     except (ValueError, TypeError, KeyError) as error:
         raise ModelFormatError(f"the network is not valid: {complaint(error)}") from None
+
+
+def is_width(width: object) -> bool:
+    """Whether a file may say this of a layer: a width, or the channels, height and width of images."""
+    sizes = width if isinstance(width, list) and len(width) == 3 else [width]
+    return all(type(size) is int and size < MAX_WIDTH for size in sizes) and math.prod(sizes) < MAX_WIDTH
 
 
 def weight_name(pair: Pair) -> str:

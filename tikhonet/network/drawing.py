@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tikhonet.network.edges import Edge
 from tikhonet.network.extras import require
+from tikhonet.network.shapes import Shape, shown_shape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 Pair = tuple[int, int]
 
 
-def draw_network(order: Sequence[int], widths: Sequence[int], edges: Mapping[Pair, Edge], ax: Axes | None) -> Axes:
+def draw_network(order: Sequence[int], shapes: Sequence[Shape], edges: Mapping[Pair, Edge], ax: Axes | None) -> Axes:
     """Layers from left to right in the order of computation; skips arch over what they skip."""
     place = {layer: position for position, layer in enumerate(order)}
     if ax is None:
@@ -46,7 +47,7 @@ def draw_network(order: Sequence[int], widths: Sequence[int], edges: Mapping[Pai
         patch = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"}
         ax.text((place[n] + place[m]) / 2, height, label, ha="center", va="center", fontsize=8, bbox=patch)
     for layer, x in place.items():
-        text = f"$u_{{{layer}}}$\n{widths[layer]}" if layer else f"$x$\n{widths[0]}"
+        text = f"{f'$u_{{{layer}}}$' if layer else '$x$'}\n{shown_shape(shapes[layer])}"
         box = {"boxstyle": "round,pad=0.45", "facecolor": "white", "edgecolor": "black"}
         ax.text(x, 0, text, ha="center", va="center", fontsize=10, bbox=box)
     reach = max((place[n] - place[m] for (n, m), edge in edges.items() if not edge.constant), default=1)

@@ -2,11 +2,13 @@
 
 An edge knows its shapes and what every part of the library needs of an operator: its product, the product with its
 transpose, what its W-step sees, a random start, and what it looks like in an exported model. The matrix W itself is a
-variable and lives elsewhere. Rows of U, R and Z are samples. A new edge is a subclass; nothing asks which one it is.
+variable and lives elsewhere. Rows of U, R and Z are samples, each a layer's values in one line; an edge between layers
+of images (`image_edges.py`) sees them in their shape. A new edge is a subclass; nothing asks which one it is.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
@@ -15,34 +17,20 @@ import torch
 from torch import Tensor
 
 from tikhonet.network.errors import ArgumentError
+from tikhonet.network.operations import Constant as Constant
+from tikhonet.network.operations import Operation
+from tikhonet.network.operations import Product as Product
+from tikhonet.network.operations import Source as Source
 from tikhonet.network.registry import Registry
-
-
-@dataclass(frozen=True, eq=False)
-class Constant:
-    """An exported edge that adds a vector:  z += values."""
-
-    values: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """An exported edge that adds its source:  z += u."""
-
-
-@dataclass(frozen=True, eq=False)
-class Product:
-    """An exported edge that adds a product:  z += matrix u."""
-
-    matrix: Tensor
+from tikhonet.network.shapes import Shape, shown_shape
 
 
 @dataclass(frozen=True)
 class Edge(ABC):
-    """A linear operator; a network joins it to a source of `inputs` and a target of `outputs` units."""
+    """A linear operator; a network joins it to a source and a target layer of these shapes."""
 
-    inputs: int = field(default=0, kw_only=True)
-    outputs: int = field(default=0, kw_only=True)
+    source: Shape = field(default=(), kw_only=True)
+    target: Shape = field(default=(), kw_only=True)
 
     name: ClassVar[str]
     learned: ClassVar[bool] = True
@@ -54,16 +42,45 @@ class Edge(ABC):
     kinds: ClassVar[Registry[type[Edge]]] = Registry("edges")
 
     def __init_subclass__(cls) -> None:
-        cls.kinds.add(cls.name, cls)
+        if "name" in vars(cls):
+            cls.kinds.add(cls.name, cls)
 
-    def join(self, inputs: int, outputs: int) -> Self:
-        """This edge between layers of these widths; raises where it cannot join them."""
-        return replace(self, inputs=inputs, outputs=outputs)
+    def join(self, source: int | Shape, target: int | Shape) -> Self:
+        """This edge between layers of these shapes (a number is a flat one); raises where it cannot join them."""
+        ends = [(end,) if isinstance(end, int) else end for end in (source, target)]
+        joined = replace(self, source=ends[0], target=ends[1])
+        joined.check()
+        return joined
+
+    def check(self) -> None:  # noqa: B027 (most edges join any layers)
+        """Raise unless the edge can join its source to its target."""
+
+    def leads_to(self, source: Shape) -> Shape:
+        """The shape of the layer that this edge makes of such a source, where the edge alone says it."""
+        raise ArgumentError("edges", f"an edge {self.name!r} does not say how wide its layer is; give a number for it")
+
+    @property
+    def inputs(self) -> int:
+        return math.prod(self.source)
+
+    @property
+    def outputs(self) -> int:
+        return math.prod(self.target)
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
         """The rows and columns of W."""
+
+    @property
+    def positions(self) -> int:
+        """How many units of the target share each row of W: 1, or the positions of an image."""
+        return 1
+
+    @property
+    def groups(self) -> int:
+        """Into how many equal parts the rows of W fall that see different inputs."""
+        return 1
 
     @property
     def fan_in(self) -> int:
@@ -83,7 +100,10 @@ class Edge(ABC):
         return R.T @ self.gram_inputs(U)
 
     def gram_inputs(self, U: Tensor) -> Tensor:
-        """The rows a of which W-step and Gram matrix are made: those with  apply(U, W) = a W'."""
+        """The rows a of which W-step and Gram matrix are made: those with  apply(U, W) = a W'.
+
+        A sample has one for each position. Where W has groups, a matrix of such rows for each of them.
+        """
         return U
 
     def random(self, generator: torch.Generator, deviation: float) -> Tensor:
@@ -102,7 +122,7 @@ class Edge(ABC):
     def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
         """The edge between these units of the target (rows) and of the source (columns) alone."""
 
-    def export(self, W: Tensor | None) -> Constant | Source | Product:
+    def export(self, W: Tensor | None) -> Operation:
         """The operation of an exported model here; any operator is a product with its matrix."""
         unit = torch.eye(self.inputs) if W is None else torch.eye(self.inputs, dtype=W.dtype, device=W.device)
         return Product(self.apply(unit, W).T)
@@ -113,9 +133,17 @@ class Edge(ABC):
 
 
 class Dense(Edge):
-    """A full matrix:  z = W u."""
+    """A full matrix:  z = W u; images are read as one line, and the target is flat."""
 
     name = "dense"
+
+    def check(self) -> None:
+        if len(self.target) > 1 and not self.constant:
+            raise ArgumentError(
+                "edges",
+                f"{self.name} must lead to a flat layer, got one of shape {shown_shape(self.target)}; "
+                f"make it {self.outputs} wide, or the edge a Conv2d",
+            )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -143,7 +171,7 @@ class Dense(Edge):
         assert W is not None
         return self.join(len(columns), len(rows)), W[rows][:, columns]
 
-    def export(self, W: Tensor | None) -> Constant | Source | Product:
+    def export(self, W: Tensor | None) -> Operation:
         assert W is not None
         return Product(W)
 
@@ -152,56 +180,93 @@ class Dense(Edge):
 
 
 class Bias(Dense):
-    """A vector added to all samples:  z = b, one column times the constant layer; it starts at zero, and is free."""
+    """A vector added to all samples:  z = b, one column times the constant layer; it starts at zero, and is free.
+
+    An image has one number for each channel.
+    """
 
     name = "bias"
     penalised = False
     constant = True
 
     @property
+    def shape(self) -> tuple[int, int]:
+        return self.target[0], 1
+
+    @property
+    def positions(self) -> int:
+        return math.prod(self.target[1:])
+
+    @property
     def fan_in(self) -> int:
         return 0
 
-    def random(self, generator: torch.Generator, deviation: float) -> Tensor:
-        # The numbers are drawn all the same, so that a seed gives the other edges the same weights with and without.
-        return super().random(generator, 0.0)
-
-    def export(self, W: Tensor | None) -> Constant | Source | Product:
+    def spread(self, W: Tensor | None) -> Tensor:
+        """The column W with each channel's number at all of its positions."""
         assert W is not None
-        return Constant(W[:, 0])
+        return W.repeat_interleave(self.positions, 0)
+
+    def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
+        return super().apply(U, self.spread(W), out)
+
+    def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
+        return super().adjoint(R, self.spread(W), out, alpha)
+
+    def product(self, R: Tensor, U: Tensor) -> Tensor:
+        return R.reshape(len(R), *self.shape[:1], self.positions).sum(2).T @ U
+
+    def gram_inputs(self, U: Tensor) -> Tensor:
+        return U.repeat_interleave(self.positions, 0)
+
+    def feeds(self, W: Tensor | None) -> Tensor:
+        return super().feeds(self.spread(W))
+
+    def onward(self, W: Tensor | None) -> Tensor:
+        return super().onward(self.spread(W))
+
+    def random(self, generator: torch.Generator, deviation: float) -> Tensor:
+        return super().random(generator, 0.0)  # drawn all the same, so that other edges have the same with and without
+
+    def export(self, W: Tensor | None) -> Operation:
+        return Constant(self.spread(W)[:, 0])
 
     def term(self, n: int, m: int) -> str:
         return f"b{n}"
 
 
-class Identity(Edge):
-    """The source as it is, between layers of one width:  z = u."""
+class Fixed(Edge):
+    """An operator without weights that feeds every unit of its target."""
 
-    name = "identity"
     learned = False
     penalised = False
-
-    def join(self, inputs: int, outputs: int) -> Self:
-        if inputs != outputs:
-            raise ArgumentError(
-                "edges",
-                f"identity must join equal widths, got a target of {outputs} and a source of {inputs}; "
-                "make it 'dense' or the widths equal",
-            )
-        return super().join(inputs, outputs)
 
     @property
     def shape(self) -> tuple[int, int]:
         return 0, 0
+
+    def feeds(self, W: Tensor | None) -> Tensor:
+        return torch.tensor(True)
+
+
+class Identity(Fixed):
+    """The source as it is, between layers of one shape:  z = u."""
+
+    name = "identity"
+
+    def check(self) -> None:
+        if self.source != self.target:
+            ends = [shown_shape(end) for end in (self.target, self.source)]
+            raise ArgumentError(
+                "edges",
+                f"identity must join equal widths, got a target of {ends[0]} and a source of {ends[1]}; "
+                "make it 'dense' or the widths equal",
+            )
 
     def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
         return U.clone() if out is None else out.add_(U)
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
         return R * alpha if out is None else out.add_(R, alpha=alpha)
-
-    def feeds(self, W: Tensor | None) -> Tensor:
-        return torch.tensor(True)
 
     def onward(self, W: Tensor | None) -> Tensor:
         return torch.tensor(1.0)
@@ -211,7 +276,7 @@ class Identity(Edge):
             return self, None
         return Dense().join(len(columns), len(rows)), (rows[:, None] == columns).float()
 
-    def export(self, W: Tensor | None) -> Constant | Source | Product:
+    def export(self, W: Tensor | None) -> Operation:
         return Source()
 
     def term(self, n: int, m: int) -> str:
@@ -224,7 +289,10 @@ OLD_WORDS = {False: {"learned": "dense"}, True: {"learned": "bias", "dense": "bi
 
 def edge_named(kind: str | Edge, constant: bool) -> Edge:
     """An edge as it is, or the one of this name; `constant` says whether it comes from the constant layer."""
-    edge = kind if isinstance(kind, Edge) else Edge.kinds[OLD_WORDS[constant].get(kind, kind)]()
+    try:
+        edge = kind if isinstance(kind, Edge) else Edge.kinds[OLD_WORDS[constant].get(kind, kind)]()
+    except TypeError:
+        raise ArgumentError("edges", f"{kind!r} has parameters; pass an edge such as Conv2d(16, 3)") from None
     if edge.constant != constant:
         allowed = [name for name, known in Edge.kinds.items() if known.constant == constant]
         whence = "the constant layer BIAS" if constant else "a layer"

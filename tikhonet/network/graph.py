@@ -7,8 +7,8 @@ an edge from the constant layer `BIAS`. All hidden layers have one activation (`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -16,23 +16,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import tikhonet.network.convolution  # noqa: F401 (files name its edges)
 from tikhonet.network.activation import Activation
 from tikhonet.network.arguments import COUNT, check_type, shown
+from tikhonet.network.connections import BIAS as BIAS
+from tikhonet.network.connections import Pair as Pair
+from tikhonet.network.connections import computing_order, group
+from tikhonet.network.designs import Design, stacked
 from tikhonet.network.drawing import draw_network
-from tikhonet.network.edges import Edge, edge_named
+from tikhonet.network.edges import Dense, Edge, edge_named
 from tikhonet.network.errors import ArgumentError
+from tikhonet.network.shapes import Shape, checked_shape, checked_shapes, shown_shape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = Tensor | np.ndarray
-Pair = tuple[int, int]
-"""The target n and the source m of an edge."""
 Layers = dict[int, Tensor]
 Weights = dict[Pair, Tensor]
-
-BIAS = -1
-"""The constant layer: one column of ones."""
 
 
 def tensor(array: Array, name: str = "array") -> Tensor:
@@ -45,34 +46,15 @@ def tensor(array: Array, name: str = "array") -> Tensor:
         raise ArgumentError(name, f"{name} must be an array of numbers, got {shown(array)}") from None
 
 
-def checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
-    """The widths of the input and of at least one hidden layer, as integers."""
-    check_type("widths", widths, Sequence, np.ndarray, Tensor, remedy="such as [784, 100]")
-    if len(widths) < 2:
-        raise ValueError(f"widths must hold the input's width and at least one hidden layer's, got {list(widths)}")
-    for layer, width in enumerate(widths):
-        if isinstance(width, bool) or not isinstance(width, Integral) or width < 1:
-            raise ValueError(f"widths: the width of layer {layer} must be an integer of at least 1, got {width!r}")
-    return tuple(int(width) for width in widths)
-
-
-def _group(pairs: Iterable[Pair]) -> dict[int, tuple[int, ...]]:
-    """The second numbers by the first, in order."""
-    groups: dict[int, tuple[int, ...]] = {}
-    for first, second in pairs:
-        groups[first] = (*groups.get(first, ()), second)
-    return groups
-
-
 class Network:
     """An acyclic network, each layer the activation of a sum over several earlier layers.
 
     Parameters
     ----------
-    widths : sequence of int
-        The widths d_0..d_N of the input and of the hidden layers.
+    widths : sequence of int or (channels, height, width)
+        The widths d_0..d_N of the input and of the hidden layers, or the shapes of their images.
     edges : mapping of (n, m) to str or Edge
-        What brings layer m into layer n: "dense" (a learned matrix), "identity", or an `Edge`.
+        What brings layer m into layer n: "dense" (a learned matrix), "identity", or an `Edge` such as `Conv2d(16, 3)`.
     bias : bool or iterable of int, default=False
         True for all hidden layers, or the layers that have one.
     activation : str or Activation, default="relu"
@@ -81,13 +63,14 @@ class Network:
 
     def __init__(
         self,
-        widths: Sequence[int],
+        widths: Sequence[int | Shape],
         edges: Mapping[Pair, str | Edge],
         bias: bool | Iterable[int] = False,
         activation: str | Activation = "relu",
     ) -> None:
         check_type("edges", edges, Mapping, remedy='such as {(1, 0): "dense"}; Network.chain needs none')
-        self.widths = checked_widths(widths)
+        self.shapes = checked_shapes(widths)
+        self.widths = tuple(map(math.prod, self.shapes))
         self.activation = Activation.named(activation)
         biased = range(1, self.depth + 1) if bias is True else () if bias is False else bias
         check_type("bias", biased, Iterable, remedy="True, or the layers that have a bias")
@@ -100,20 +83,41 @@ class Network:
         self.learned = tuple(pair for pair, edge in self.edges.items() if edge.learned)
         self.penalised = tuple(pair for pair in self.learned if self.edges[pair].penalised)
         """The edges whose weights count for sets, ridges and budgets: the learned ones but the biases."""
-        self._sources = _group(self.edges)
-        self._learned_sources = _group(self.learned)
-        self._fixed_sources = _group(pair for pair, edge in self.edges.items() if not edge.learned)
-        self._targets = _group((m, n) for n, m in self.edges)
-        self.hidden = self._order()
-        self._check_connected()
+        self._sources = group(self.edges)
+        self._learned_sources = group(self.learned)
+        self._fixed_sources = group(pair for pair, edge in self.edges.items() if not edge.learned)
+        self._targets = group((m, n) for n, m in self.edges)
+        self.hidden = computing_order(self.depth, {n: self.sources(n) for n in range(1, self.depth + 1)})
 
     @classmethod
     def chain(
         cls, widths: Sequence[int], bias: bool | Iterable[int] = False, activation: str | Activation = "relu"
     ) -> Network:
         """A plain sequence of fully connected layers."""
-        widths = checked_widths(widths)
+        check_type("widths", widths, Sequence, np.ndarray, Tensor, remedy="such as [784, 100]")
         return cls(widths, {(n, n - 1): "dense" for n in range(1, len(widths))}, bias, activation)
+
+    @classmethod
+    def sequential(
+        cls,
+        inputs: int | Shape,
+        *layers: int | Edge,
+        bias: bool = True,
+        activation: str | Activation = "relu",
+    ) -> Network:
+        """Layers one after the other, each an edge such as `Conv2d(16, 3)`, or the width of a dense one.
+
+        Biases belong to the layers that learn something.
+        """
+        shapes, edges = [checked_shape(0, inputs)], {}
+        for n, layer in enumerate(layers, 1):
+            if isinstance(layer, Edge):
+                shapes.append(layer.leads_to(shapes[-1]))
+            else:
+                shapes.append(checked_shape(n, layer))
+            edges[n, n - 1] = layer if isinstance(layer, Edge) else Dense()
+        learned = [n for (n, _), edge in edges.items() if edge.learned] if bias else []
+        return cls(shapes, edges, learned, activation)
 
     @classmethod
     def paper(cls, width: int = 784) -> Network:
@@ -124,12 +128,16 @@ class Network:
 
     def with_activation(self, activation: Activation) -> Network:
         """The network with another activation."""
-        return self if activation == self.activation else Network(self.widths, self.edges, activation=activation)
+        return self if activation == self.activation else Network(self.shapes, self.edges, activation=activation)
 
     @property
     def depth(self) -> int:
         """N, the number of hidden layers and the name of the last one."""
         return len(self.widths) - 1
+
+    @property
+    def has_images(self) -> bool:
+        return any(len(shape) > 1 for shape in self.shapes)
 
     def width(self, layer: int) -> int:
         return 1 if layer == BIAS else self.widths[layer]
@@ -182,10 +190,9 @@ class Network:
             U[n] = self.activation.value_(self.pre_activation(n, U, W))
         return U
 
-    def stacked_inputs(self, n: int, U: Mapping[int, Tensor]) -> Tensor:
-        """The inputs of all learned edges into layer n side by side."""
-        parts = [self.edges[n, m].gram_inputs(U[m]) for m in self.learned_sources(n)]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    def design(self, n: int, U: Mapping[int, Tensor]) -> Design:
+        """What the learned matrices of layer n side by side see of these layers."""
+        return stacked([self.edges[n, m] for m in self.learned_sources(n)], [U[m] for m in self.learned_sources(n)])
 
     def stacked_weights(self, n: int, W: Weights) -> Tensor:
         """The matrices of all learned edges into layer n side by side."""
@@ -245,7 +252,7 @@ class Network:
 
     def draw(self, ax: Axes | None = None) -> Axes:
         """Draw the graph with matplotlib: learned edges solid, identities dashed."""
-        return draw_network([0, *self.hidden], self.widths, self.edges, ax)
+        return draw_network([0, *self.hidden], self.shapes, self.edges, ax)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Network) and self._key() == other._key()
@@ -254,10 +261,10 @@ class Network:
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        return self.widths, tuple(self.edges.items()), self.activation
+        return self.shapes, tuple(self.edges.items()), self.activation
 
     def __repr__(self) -> str:
-        lines = [f"Network({' -> '.join(map(str, self.widths))})"]
+        lines = [f"Network({' -> '.join(map(shown_shape, self.shapes))})"]
         for n in self.hidden:
             terms = " + ".join(self.edges[n, m].term(n, m) for m in reversed(self.sources(n)))
             lines.append(f"  u{n} = {self.activation.formula(terms)}")
@@ -273,28 +280,6 @@ class Network:
                 f"targets are 1..{self.depth}, sources 0..{self.depth} (or BIAS = {BIAS})"
             )
         try:
-            return edge_named(kind, m == BIAS).join(self.width(m), self.width(n))
+            return edge_named(kind, m == BIAS).join((1,) if m == BIAS else self.shapes[m], self.shapes[n])
         except ArgumentError as error:
             raise ArgumentError("edges", f"edge ({n}, {m}): {error}") from None
-
-    def _order(self) -> tuple[int, ...]:
-        """The hidden layers, each after its sources."""
-        for n in range(1, self.depth + 1):
-            if not any(m != BIAS for m in self.sources(n)):
-                raise ValueError(f"edges: layer {n} has no source; add an edge ({n}, m) from a layer m")
-        graph = {n: [m for m in self.sources(n) if m > 0] for n in range(1, self.depth + 1)}
-        try:
-            return tuple(TopologicalSorter(graph).static_order())
-        except CycleError as error:
-            cycle = " -> ".join(map(str, error.args[1]))
-            raise ValueError(f"edges: they form a cycle through layers {cycle}; remove one of its edges") from None
-
-    def _check_connected(self) -> None:
-        reaching = {self.depth}
-        for n in reversed(self.hidden):
-            if reaching & {n, *self.targets(n)}:
-                reaching.add(n)
-            else:
-                raise ValueError(
-                    f"layer {n} does not reach the last layer {self.depth}; add an edge (k, {n}) or remove it"
-                )

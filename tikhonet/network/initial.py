@@ -18,6 +18,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network, Weights
 
 Initial = Literal["auto", "gaussian", "looks-linear"]
@@ -42,6 +43,8 @@ def initial_weights(
     check_initial(kind)
     if kind == "gaussian" or (kind == "auto" and not deep_and_plain(network)):
         return network.random_weights(seed, scale, dtype=dtype, device=device)
+    if network.has_images:
+        raise ArgumentError("initial", "initial must be 'gaussian' or 'auto' for layers of images, got 'looks-linear'")
     generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
     W = {(n, m): looks_linear(network, n, m, scale, generator) for n, m in network.learned}
     return {edge: matrix.to(device, dtype) for edge, matrix in W.items()}
@@ -53,8 +56,8 @@ def check_initial(kind: str) -> None:
 
 
 def deep_and_plain(network: Network) -> bool:
-    """More than `DEEP` hidden layers, and no fixed edge that brings a layer's signal past the ones in between."""
-    return network.depth > DEEP and len(network.learned) == len(network.edges)
+    """More than `DEEP` flat hidden layers, and no fixed edge that brings a layer's signal past the ones in between."""
+    return network.depth > DEEP and len(network.learned) == len(network.edges) and not network.has_images
 
 
 def looks_linear(network: Network, n: int, m: int, scale: float, generator: torch.Generator) -> Tensor:

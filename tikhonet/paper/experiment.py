@@ -126,6 +126,12 @@ class Experiment(ABC):
     def methods(self, size: Any, data: Any, epochs: int | None = None) -> Iterable[Method]:
         """The methods to compare; `epochs` sets the passes of every one of them."""
 
+    def stages(
+        self, size: Any, data: Any, epochs: int | None, trials: Sequence[int], records: Callable[[], list[Any]]
+    ) -> Iterable[tuple[Iterable[Method], Sequence[int]]]:
+        """The methods and trials of one stage after the other; `records`, read anew, may decide those of the next."""
+        yield self.methods(size, data, epochs), trials
+
     @abstractmethod
     def trial(self, method: Any, data: Any, seed: int, watch: Watch) -> dict[str, Any]:
         """Do one trial: `seconds` and the other fields of the record that the runner cannot know."""

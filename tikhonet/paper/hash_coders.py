@@ -1,7 +1,7 @@
 """Ways to make codes, all with one call: rows and labels in, a function from rows to packed codes out.
 
-The networks of all of them are the same, and see inputs in units of their own spread. Back-propagation and ADMM train
-towards a codeword for each class, as `BCDHasher` does with codes="classes".
+The networks of all of them are the same, and see inputs in units of their own spread. Back-propagation, ADMM and
+quadratic penalties train towards a codeword for each class, as `BCDHasher` does with codes="classes".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tikhonet.hashing.codewords import codewords
 from tikhonet.hashing.hasher import BCDHasher
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.graph import Network
-from tikhonet.paper.baselines.admm import ADMM
+from tikhonet.paper.baselines.admm import QuadraticPenalty
 from tikhonet.paper.baselines.backprop import Backprop
 from tikhonet.paper.baselines.classical_hashes import ClassifierHash, Hash
 from tikhonet.paper.experiment import Method, Watch
@@ -100,10 +100,10 @@ class Classifier(Hasher):
 
 @dataclass(frozen=True)
 class ToCodewords(HashMethod):
-    """The network trained by back-propagation or by ADMM towards class codewords; bits are signs of its outputs."""
+    """The network trained by back-propagation or in split layers towards class codewords; bits are signs of outputs."""
 
     network: Network = field(kw_only=True)
-    solver: Backprop | ADMM = field(kw_only=True)
+    solver: Backprop | QuadraticPenalty = field(kw_only=True)
 
     @property
     def steps(self) -> int:

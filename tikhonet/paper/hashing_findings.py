@@ -26,11 +26,12 @@ NEAR = 0.1
 def hashing_claims(hashing: Hashing) -> list[Claim]:
     """The paper's claims, then those asked of this library."""
     said, asked = "Sec. 3.3.2", "asked of this library"
+    split = split_rival(hashing)
     found = [
-        (said, "mAP is slightly better than that of ADMM.", compare(hashing, "admm", "mAP", expected)),
-        (said, "Precision is slightly better than that of ADMM.", within(hashing, "precision")),
-        (said, "Recall is slightly better than that of ADMM.", within(hashing, "recall")),
-        (said, "Training takes 1 hour where ADMM takes 9.", faster(hashing, "admm", PAPER_SPEED_UP)),
+        (said, "mAP is slightly better than that of ADMM.", compare(hashing, split, "mAP", expected)),
+        (said, "Precision is slightly better than that of ADMM.", within(hashing, split, "precision")),
+        (said, "Recall is slightly better than that of ADMM.", within(hashing, split, "recall")),
+        (said, "Training takes 1 hour where ADMM takes 9.", faster(hashing, split, PAPER_SPEED_UP)),
     ]
     if hashing.first.data["name"] == "mnist":
         found.append((asked, f"mAP of at least {GOAL} on MNIST with {SHOWN_BITS} bits.", reaches(hashing)))
@@ -51,10 +52,16 @@ def expected(way: Coding, bits: int) -> float:
     return way.at(bits).score
 
 
-def within(hashing: Hashing, name: str) -> Finding:
-    """Precision or recall within the radius, against ADMM's."""
+def split_rival(hashing: Hashing) -> str:
+    """The way that stands for ADMM: itself or its quadratic penalties alone, whichever has the higher mAP here."""
+    ways = [way for name in ("admm", "penalty") if (way := hashing.rows.get(name)) and not math.isnan(way.score)]
+    return max(ways, key=lambda way: way.score).name if ways else "admm"
+
+
+def within(hashing: Hashing, rival: str, name: str) -> Finding:
+    """Precision or recall within the radius, against the rival's."""
     words = f"{name.capitalize()} within radius {hashing.first.retrieval.get('radius', 2)}"
-    return compare(hashing, "admm", words, lambda way, bits: way.at(bits).measure(f"{name}_within") or 0.0)
+    return compare(hashing, rival, words, lambda way, bits: way.at(bits).measure(f"{name}_within") or 0.0)
 
 
 def common(hashing: Hashing, rival: str, own: str = "bcd") -> tuple[Coding, Coding, list[int]] | None:
@@ -78,7 +85,7 @@ def compare(hashing: Hashing, rival: str, words: str, value: Value) -> Finding:
     gap, means = fmean(a - b for a, b in pairs), [fmean(side) for side in zip(*pairs, strict=True)]
     noise = hashing.noise(*means)
     parts = ", ".join(f"{bits} bits {a:.4f} against {b:.4f}" for bits, (a, b) in zip(lengths, pairs, strict=True))
-    text = f"{words}: {parts}; {gap:+.4f} on average, standard error at most {noise:.4f}."
+    text = f"{words}, against {theirs.title}: {parts}; {gap:+.4f} on average, standard error at most {noise:.4f}."
     return Finding(text, None if abs(gap) < noise else gap > 0)
 
 

@@ -89,7 +89,7 @@ FULL = MnistSize(
     },
     inner_tol=1e-2,
 )
-"""Rates and batch sizes: the best of four trials each of `benchmarks/time_to_error.py --tune` on MNIST (of Adam the
+"""Rates and batch sizes: the best of four trials each on held-out rows of MNIST (results/time_to_error; of Adam the
 second, which is faster and no worse after 10 epochs); the stochastic trainer keeps its defaults. Alg. 1 takes a minute
 for its first iteration on 10,000 images, and the W-step in the l1 ball some 10 s however few the images: so the
 full-batch solvers see a part of them, and go 12 iterations, after which all theta_t to come sum to 0.08. Their

@@ -81,7 +81,7 @@ def run(
     epochs: int | None = None,
     progress: Report | None = None,
 ) -> list[Any]:
-    """Do the trials that are not yet in the folder `output`, and return all that were asked for.
+    """Do the trials that are not yet in the folder `output`, and return all that were asked for of the last stage.
 
     `solvers` are names of methods or of the page's rows, all of them if None; `epochs` sets the passes of every one.
     Methods take turns, trial by trial, so that a machine that becomes slower does so for all of them. Processes may
@@ -91,31 +91,50 @@ def run(
         raise ValueError(f"epochs must be at least 1, got {epochs}")
     size = size or experiment.sizes[0]
     folder = Path(output or experiment.name)
-    methods = experiment.choose(experiment.methods(size, data, epochs), solvers)
     identity = {"experiment": experiment.name, "size": size.name, "data": data.describe()}
-    queue = [(trial, method) for trial in trials for method in methods]
+
+    def so_far() -> list[Any]:
+        return [record for _, record in read_records(folder)]
+
+    done: list[Any] = []
+    with torch_threads(size.threads):
+        for methods, seeds in experiment.stages(size, data, epochs, trials, so_far):
+            wanted = experiment.choose(methods, solvers)
+            queue = [(seed, method) for seed in seeds for method in wanted]
+            done = run_stage(experiment, queue, data, identity, folder, progress)
+    return done
+
+
+def run_stage(
+    experiment: Experiment,
+    queue: Sequence[tuple[int, Any]],
+    data: Data,
+    identity: Mapping[str, Any],
+    folder: Path,
+    progress: Report | None,
+) -> list[Any]:
+    """The records of a queue of trials, of which those that are not in the folder are done."""
     found = finished(folder, queue, identity)
     waiting = [job for job in queue if name_of(job) not in found]
     forecast = Forecast([method.name for _, method in waiting], found.values())
     asked = {name_of(job) for job in queue}
-    with torch_threads(size.threads):
-        for trial, method in waiting:
-            done = len(asked & found.keys())
+    for trial, method in waiting:
+        done = len(asked & found.keys())
 
-            def watch(step: int, trial: int = trial, method: Method = method, done: int = done) -> None:
-                if progress:
-                    left = forecast.seconds_left(step / method.steps)
-                    progress(Progress(method.title, trial, step, method.steps, done, len(queue), left))
+        def watch(step: int, trial: int = trial, method: Method = method, done: int = done) -> None:
+            if progress:
+                left = forecast.seconds_left(step / method.steps)
+                progress(Progress(method.title, trial, step, method.steps, done, len(queue), left))
 
-            watch(0)
-            found |= finished(folder, queue, identity)  # by another process meanwhile
-            if (name := name_of((trial, method))) not in found:
-                record = do_trial(experiment, method, data, identity, trial, watch)
-                if any(other.method == method.name and other.pictures for other in found.values()):
-                    record = replace(record, pictures={})  # a page shows one trial of a method
-                append_record(folder, record)
-                found[name] = record
-            forecast.end(found[name])
+        watch(0)
+        found |= finished(folder, queue, identity)  # by another process meanwhile
+        if (name := name_of((trial, method))) not in found:
+            record = do_trial(experiment, method, data, identity, trial, watch)
+            if any(other.method == method.name and other.pictures for other in found.values()):
+                record = replace(record, pictures={})  # a page shows one trial of a method
+            append_record(folder, record)
+            found[name] = record
+        forecast.end(found[name])
     return [found[name_of(job)] for job in queue]
 
 

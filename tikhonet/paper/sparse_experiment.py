@@ -1,9 +1,9 @@
 """Error against nonzeros (Sec. 3.3.1, Fig. 3d, taken further): how few weights the paper's network needs.
 
-Four ways to zeros, on the same images from three seeds, each with a linear SVM refitted on its features: a budget of
+Five ways to zeros, on the same images from three seeds, each with a linear SVM refitted on its features: a budget of
 nonzeros in the stochastic trainer, with the rows in an l1 ball; the l1 ball alone, whose zeros emerge (BCD-S); and
-magnitude pruning of the network that Adam trained, at once with fine-tuning or gradually. All get the same number of
-epochs.
+magnitude pruning of the network that Adam trained, at once with fine-tuning, gradually over the network, or gradually
+with the same share of every layer, as a budget has. All get the same number of epochs.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ FULL = SparseSize(
 
 
 class Sparse(NetworkExperiment):
-    """The frontier: test error against nonzeros, by four ways to zeros."""
+    """The frontier: test error against nonzeros, by five ways to zeros."""
 
     name = "sparse"
     sizes = (QUICK, FULL)
     template = "sparse.html.j2"
 
     def methods(self, size: SparseSize, data: Images, epochs: int | None = None) -> list[NetworkMethod]:
-        """Dense and sparse forms of all four ways; `epochs` sets the passes of every one of them."""
+        """Dense and sparse forms of all five ways; `epochs` sets the passes of every one of them."""
         passes = {"epochs": epochs} if epochs else {}
         tight = Problem(Network.paper(data.X_train.shape[1]), lift=Fenchel())
         wide = replace(tight, W_set=RowL1Ball(RADII.get(data.name, RADIUS)))
@@ -105,6 +105,7 @@ class Sparse(NetworkExperiment):
             found.append(MiniBatch(*naming, problem=wide, solver=budget, sparse=True))
             for name, title, family, pruning in (
                 ("gradual", "Adam, pruned gradually", "sgd", Pruning(share, **GRADUAL)),
+                ("layered", "Adam, pruned gradually by layer", "sgd", Pruning(share, over="layer", **GRADUAL)),
                 ("one-shot", "Adam, pruned at once", "reference", Pruning(share)),
             ):
                 pruned = Backprop("Adam", **size.pruned | passes, pruning=pruning)

@@ -1,4 +1,4 @@
-"""Error against nonzeros: the curves of the four ways to zeros, and what they say. Verdicts are computed."""
+"""Error against nonzeros: the curves of the five ways to zeros, and what they say. Verdicts are computed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ GOALS = ((2.42, 0.25), (1.0, 0.4))
 SPARSE = 5.0
 """Pruning is compared with below this percent of nonzeros."""
 
-
+DASHED = ("layered-", "one-shot-")
 WAYS = (
     ("Budget (ours)", "stochastic", "dense", "budget-"),
     ("l1 ball alone", "proximal", None, "ball-"),
     ("Adam, gradually", "sgd", "adam", "gradual-"),
+    ("Adam, by layer", "sgd", None, "layered-"),
     ("Adam, at once", "reference", "adam", "one-shot-"),
 )
 
@@ -32,7 +33,7 @@ def frontier(results: Networks) -> Lines:
         rows = sorted((row for row in rows if not math.isnan(row.score)), key=lambda row: -row.density)
         if rows:
             points = [point(row) for row in rows]
-            lines.append(Line(label, family, points, dashed=family == "reference", lone=len(points) == 1))
+            lines.append(Line(label, family, points, dashed=prefix in DASHED, lone=len(points) == 1))
     dense = results.rows.get("dense")
     if dense and not math.isnan(dense.score):
         error = dense.score + PAPER_GAP
@@ -102,7 +103,9 @@ def pairs(results: Networks, below: float = math.inf) -> list[tuple[float, Netwo
     for name, row in results.rows.items():
         percent = name.removeprefix("budget-")
         rivals = [
-            results.rows[f"{way}-{percent}"] for way in ("gradual", "one-shot") if f"{way}-{percent}" in results.rows
+            results.rows[f"{way}-{percent}"]
+            for way in ("gradual", "layered", "one-shot")
+            if f"{way}-{percent}" in results.rows
         ]
         if name != percent and float(percent) < below and rivals:
             found.append((float(percent), row, rivals))

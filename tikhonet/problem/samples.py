@@ -90,6 +90,10 @@ class Samples:
 
         return float(self.sum(term))
 
+    def weights(self, rows: slice) -> Tensor | None:
+        """The weights of some samples, if they have any."""
+        return None if self.weight is None else self.weight[rows]
+
     def weigh(self, matrix: Tensor, rows: slice) -> Tensor:
         """The rows of `matrix` multiplied by their samples' weights."""
         return matrix if self.weight is None else matrix * self.weight[rows, None]

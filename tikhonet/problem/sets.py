@@ -237,3 +237,21 @@ class Columns(ConvexSet):
                 [s.violation(part) for s, part in zip(self.sets, parts, strict=True)], dtype=torch.float64
             ).max()
         )
+
+
+@dataclass(frozen=True)
+class Grouped(ConvexSet):
+    """Matrices of a set whose rows fall into equal groups, given with one more dimension in front."""
+
+    whole: ConvexSet
+
+    def project(self, M: Tensor) -> Tensor:
+        return self.whole.project(M.flatten(0, 1)).view_as(M)
+
+    def violation(self, M: Tensor) -> float:
+        return self.whole.violation(M.flatten(0, 1))
+
+
+def in_groups(set_: ConvexSet, H: Tensor) -> ConvexSet:
+    """The set of matrices as the Hessians H see them: one for all rows, or one for each of several groups."""
+    return set_ if set_.everything or H.ndim == 2 else Grouped(set_)

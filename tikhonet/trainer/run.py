@@ -1,7 +1,7 @@
 """The blocks of Alg. 1 over mini-batches, with running statistics: the trainer that learns.
 
-Each batch makes one step (`step.py`), whose length needs no learning rate (`pace.py`). Here are the epochs: early
-stopping, going on, finishing.
+Each batch makes one step (`step.py`), whose length is a relative change of each layer (`pace.py`). Here are the epochs:
+early stopping, going on, finishing.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.network.initial import initial_weights
 from tikhonet.problem.objective import Blocks, Problem
@@ -64,6 +65,8 @@ class Stepper:
     ) -> Stepper:
         """The steps of a run of `total` batches like the `first`; the pools of dropout masks are drawn here."""
         network = problem.network
+        if network.has_images:
+            raise ArgumentError("network", "network must have flat layers here; use BlockDescent for images")
         size = add_numbers(reduce, len(first.X))[0] / 1000
         preset = recipe.preset(network, total * size > LONG)
         pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging)
@@ -198,7 +201,7 @@ class Stepper:
         if fresh or pace.renews(state.step, pace.gram_every):
             layers = {}
             for n, layer in state.layers.items():
-                inputs = batch._replace(X=problem.network.stacked_inputs(n, here.A))
+                inputs = batch._replace(X=problem.network.design(n, here.A).inputs())
                 layers[n] = changed(layer, gram=layer.gram.update(inputs, rows, beta=pace.beta, reduce=self.reduce))
         return changed(state, classifier=classifier, layers=layers)
 
@@ -211,7 +214,7 @@ class Stepper:
         probed rows over all ranks. The new matrices are in their sets.
         """
         network, pace, reduce = self.problem.network, self.pace, self.reduce
-        A = network.stacked_inputs(n, here.A)
+        A = network.design(n, here.A).inputs()
         R = layer.direction(reduce(residual.T @ A)).div_(-rows)
         momentum = layer.momentum.mul_(pace.momentum).add_(R, alpha=1 - pace.momentum)
         probe = slice(0, pace.probe_rows)

@@ -10,7 +10,7 @@ from tests.strategies import normal
 from tikhonet import Fenchel, Network, Problem, RowL1Ball, Softmax, Status
 from tikhonet.network.activation import ClippedReLU, ReLU
 from tikhonet.paper.baselines import admm
-from tikhonet.paper.baselines.admm import ADMM, Split, least_squares, square, update_pre_activation
+from tikhonet.paper.baselines.admm import ADMM, QuadraticPenalty, Split, least_squares, square, update_pre_activation
 
 SKIPS = Network(
     [4, 5, 5, 3], {(1, 0): "learned", (2, 1): "learned", (3, 1): "learned", (3, 2): "learned", (2, 0): "learned"}, [2]
@@ -139,7 +139,7 @@ def test_least_squares_is_ridge_regression():
 def test_digits_are_learned_and_the_constraints_close_in(digits, depth):
     X, y = digits
     problem = Problem(Network.chain([64] + [60] * depth, bias=True), lift=Fenchel())
-    training = ADMM(40).run(problem, X[:1300], problem.loss.encode(y[:1300]))
+    training = ADMM(40, warm_up=10).run(problem, X[:1300], problem.loss.encode(y[:1300]))
     scores = problem.network.features(X[1300:], training.blocks.W) @ training.blocks.V.T
     assert training.status is Status.FINISHED
     assert float((scores.argmax(1) != y[1300:]).float().mean()) < 0.15
@@ -147,6 +147,14 @@ def test_digits_are_learned_and_the_constraints_close_in(digits, depth):
     gaps = training.state.gaps
     assert gaps[9] < gaps[0]  # while the multipliers rest
     assert max(gaps) < 0.1
+
+
+def test_multipliers_move_in_admm_and_stay_zero_in_the_quadratic_penalty(digits):
+    X, y = digits[0][:200], digits[1][:200]
+    problem = Problem(Network.chain([64, 20, 20]), lift=Fenchel())
+    moved, still = (kind(15).run(problem, X, problem.loss.encode(y, 10)).state for kind in (ADMM, QuadraticPenalty))
+    assert not any(bool(still.P[n].any() | still.Q[n].any()) for n in (1, 2))
+    assert all(bool(moved.P[n].any() & moved.Q[n].any()) for n in (1, 2))
 
 
 def test_the_same_seed_gives_the_same_bits_and_every_iteration_is_watched(digits):
@@ -174,7 +182,7 @@ def test_what_it_cannot_do_is_refused(digits):
     X, y = digits
     with pytest.raises(ValueError, match="loss must be the squared one"):
         ADMM().run(Problem(Network.chain([64, 5]), Softmax()), X, Softmax().encode(y))
-    for settings in ({"beta": 0.0}, {"alpha": -1.0}, {"epochs": 0}, {"initial": "he"}):
+    for settings in ({"beta": 0.0}, {"alpha": -1.0}, {"epochs": 0}, {"initial": "he"}, {"warm_up": 50}):
         with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
             ADMM(**settings)
 
@@ -218,7 +226,7 @@ def test_what_admm_cannot_do_is_refused(digits):
     X, y = digits[0][:50], digits[1][:50]
     network = Network.chain([64, 8])
     problem = Problem(network, lift=Fenchel(), W_set=RowL1Ball(1.0))
-    with pytest.raises(ValueError, match=r"W_set must be Everything\(\) for ADMM.* got RowL1Ball"):
+    with pytest.raises(ValueError, match=r"W_set must be Everything\(\), .* got RowL1Ball"):
         ADMM().run(problem, X, problem.loss.encode(y, 10))
     with pytest.raises(ValueError, match=r"targets must have one row per sample \(50\), got 49"):
         ADMM().run(Problem(network, lift=Fenchel()), X, problem.loss.encode(y[:49], 10))

@@ -1,4 +1,4 @@
-"""Training by ADMM: every layer split in two, with multipliers. Our own implementation of this class of methods.
+"""Training with every layer split in two: by ADMM, or by its quadratic penalties alone. Our own implementations.
 
     minimise  sum_i loss(y_i, V a_{i,N})    subject to  z_n = sum over m of W_{n,m} a_m,  a_n = sigma(z_n)
 
@@ -7,8 +7,9 @@ with scaled multipliers p_n and q_n of the two constraints and penalties `beta` 
     L = loss + sum_n beta/2 |z_n - W a + p_n|^2 + alpha/2 |a_n - sigma(z_n) + q_n|^2  (less the multipliers' squares).
 
 An iteration passes once over the layers from the last to the first, then over the weights; each step is a closed form
-over all samples, the linear ones with one factor for all of them. The multipliers rest during the first `warm_up`
-iterations, where the penalties alone bring the blocks near to each other.
+over all samples, the linear ones with one factor for all of them. `ADMM` then adds to the multipliers what is left of
+the constraints. Where they stay zero the method is another one, that of quadratic penalties (Carreira-Perpinan and
+Wang 2014 train networks so): `QuadraticPenalty`.
 """
 
 from __future__ import annotations
@@ -75,25 +76,28 @@ class Split:
 
 
 @dataclass(frozen=True)
-class ADMM:
-    """`epochs` iterations over all samples. The loss must be the squared one."""
+class QuadraticPenalty:
+    """`epochs` iterations over all samples, without multipliers. The loss must be the squared one."""
 
     epochs: int = 50
     beta: float = 1.0
     alpha: float = 1.0
     ridge: float = 1e-3
     """The ridge of V and of each W, relative to the mean eigenvalue of what it is added to."""
-    warm_up: int = 10
     initial: Initial = "auto"
     initial_scale: float = 1.0
 
     def __post_init__(self) -> None:
         check_initial(self.initial)
-        if self.epochs < 1 or self.warm_up < 0:
-            raise ValueError(f"epochs must be at least 1 and warm_up 0, got {self.epochs} and {self.warm_up}")
+        if self.epochs < 1:
+            raise ValueError(f"epochs must be at least 1, got {self.epochs}")
         for name in ("beta", "alpha", "ridge", "initial_scale"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+
+    def multiplies(self, number: int) -> bool:
+        """Whether the multipliers move after this iteration."""
+        return False
 
     def run(
         self,
@@ -112,10 +116,10 @@ class ADMM:
         last iteration without, or the start.
         """
         if not problem.loss.quadratic:
-            raise ValueError(f"loss must be the squared one for ADMM's closed forms, got {problem.loss}")
+            raise ValueError(f"loss must be the squared one for closed forms, got {problem.loss}")
         sets = (problem.V_set, *map(problem.edge_set, problem.network.learned))
         if held := next((known for known in sets if not known.everything), None):
-            raise ValueError(f"V_set and W_set must be Everything() for ADMM, whose steps know no sets, got {held}")
+            raise ValueError(f"V_set and W_set must be Everything(), since the steps know no sets, got {held}")
         problem.check(Samples(X, targets))
         network = problem.network
         W = start or initial_weights(network, self.initial, seed, self.initial_scale, dtype=X.dtype, device=X.device)
@@ -138,8 +142,8 @@ class ADMM:
                 yield None
                 return
             seconds = time.perf_counter() - clock
-            split.close(network, W, multiply=number > self.warm_up)
-            if number > self.warm_up:  # before, only the gap was taken
+            split.close(network, W, multiply=self.multiplies(number))
+            if self.multiplies(number):  # else only the gap was taken
                 seconds = time.perf_counter() - clock
             features = network.features(X, W)
             shown = least_squares(features, targets, self.ridge)
@@ -193,8 +197,26 @@ class ADMM:
         goal = split.Z[n] + split.P[n]
         if fixed := network.fixed_sources(n):
             goal -= network.pre_activation(n, split.A, W, fixed)
-        solution = least_squares(network.stacked_inputs(n, split.A), goal, self.ridge)
+        solution = least_squares(network.design(n, split.A).inputs(), goal, self.ridge)
         return {edge: part.contiguous() for edge, part in network.split_weights(n, solution).items()}
+
+
+@dataclass(frozen=True)
+class ADMM(QuadraticPenalty):
+    """The same with multipliers, which rest during the first `warm_up` iterations and then move at every one."""
+
+    warm_up: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.warm_up < self.epochs:
+            raise ValueError(
+                f"warm_up must be from 0 to {self.epochs - 1}, less than the epochs, got {self.warm_up}; multipliers "
+                "that never move are those of QuadraticPenalty"
+            )
+
+    def multiplies(self, number: int) -> bool:
+        return number > self.warm_up
 
 
 def square(values: Tensor) -> float:

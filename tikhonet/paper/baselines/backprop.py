@@ -1,7 +1,7 @@
-"""Sec. 3.3.1: the six stochastic gradient solvers that the paper compares with, on the same networks.
+"""Sec. 3.3.1: the solvers by back-propagation that block descent is compared with, on the same networks.
 
-The same `Network`, inputs, loss and initial weights as the block solvers, trained by back-propagation with
-torch.optim's fastest kernels. Dropout on the inputs and the last features is there for these solvers too, so
+The same `Network`, inputs, loss and initial weights as the block solvers; what differs is the rule of the step
+(`rules.py`, `layer_rules.py`). Dropout on the inputs and the last features is there for these solvers too, so
 that a comparison can give both sides the same regulariser.
 """
 
@@ -11,7 +11,8 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -19,7 +20,9 @@ from torch import Tensor
 from tikhonet.descent.result import Status
 from tikhonet.network.graph import Weights
 from tikhonet.network.initial import Initial, check_initial, initial_weights
+from tikhonet.paper.baselines import layer_rules  # noqa: F401  # its rules become known
 from tikhonet.paper.baselines.pruning import PrunedWeights, Pruning
+from tikhonet.paper.baselines.rules import Product, Rule
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples
 from tikhonet.trainer.batches import ArrayBatches
@@ -28,29 +31,12 @@ from tikhonet.trainer.training import Epoch, Training
 Watch = Callable[[Epoch, Blocks], None]
 Pass = tuple[float, float, Blocks]
 """The mean loss of a pass over the data, its seconds, and the blocks after it."""
-Make = Callable[[Iterable[Tensor], float], torch.optim.Optimizer]
-
-
-def _optimizer(kind: Any, **settings: Any) -> Make:
-    return lambda parameters, rate: kind(parameters, lr=rate, **settings)
-
-
-SOLVERS: dict[str, Make] = {
-    "SGD": _optimizer(torch.optim.SGD, momentum=0.9, fused=True),
-    "Nesterov": _optimizer(torch.optim.SGD, momentum=0.9, nesterov=True, fused=True),
-    "AdaGrad": _optimizer(torch.optim.Adagrad, fused=True),
-    "AdaDelta": _optimizer(torch.optim.Adadelta, foreach=False),
-    "RMSProp": _optimizer(torch.optim.RMSprop, foreach=False),
-    "Adam": _optimizer(torch.optim.Adam, fused=True),
-}
-"""The paper's six, each with its usual settings; what is tuned is the learning rate and what `Backprop` holds.
-Fused kernels where torch has them; of the other two, the loop over matrices is faster on a CPU than `foreach` (5.6
-against 8.9 ms a step of AdaDelta on the paper's network, one thread)."""
+Annealing = Literal["cosine", "linear", "constant"]
 
 
 @dataclass(frozen=True)
 class Backprop:
-    """Train a network by back-propagation with one of `SOLVERS`; the mean loss of a batch is minimised.
+    """Train a network by back-propagation with one of `Rule.kinds`; the mean loss of a batch is minimised.
 
     `initial` and `initial_scale` are those of `initial_weights`; "gaussian" with sqrt(2) is He's start.
     """
@@ -59,22 +45,27 @@ class Backprop:
     rate: float = 1e-3
     epochs: int = 10
     batch_size: int = 128
-    schedule: Literal["cosine", "constant"] = "cosine"
+    schedule: Annealing = "cosine"
     initial: Initial = "gaussian"
     initial_scale: float = 0.5
     drop_inputs: float = 0.0
     drop_features: float = 0.0
     pruning: Pruning | None = None
     """Zeros by magnitude; one-shot pruning anneals the rate twice, before and after."""
+    decay: float | None = None
+    options: dict[str, Any] | None = None
+    """Settings that the rule alone has, such as the damping of one-sided K-FAC."""
 
     def __post_init__(self) -> None:
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {self.solver!r}")
+        if Rule.kinds[self.solver].layered and self.pruning:
+            raise ValueError(f"pruning must be None for {self.solver}, whose layers must be the weights themselves")
         check_initial(self.initial)
         if not 0 < self.rate < math.inf:
             raise ValueError(f"rate must be positive and finite, got {self.rate}")
-        if self.schedule not in ("cosine", "constant"):
-            raise ValueError(f"schedule must be 'cosine' or 'constant', got {self.schedule!r}")
+        if self.schedule not in get_args(Annealing):
+            raise ValueError(f"schedule must be one of {', '.join(get_args(Annealing))}, got {self.schedule!r}")
+        if self.decay is not None and not 0 <= self.decay < math.inf:
+            raise ValueError(f"decay must be None, 0 or positive and finite, got {self.decay}")
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -115,25 +106,28 @@ class Backprop:
         batches = ArrayBatches(X, targets, size=self.batch_size, dtype=X.dtype, device=X.device)
         steps = self.epochs * len(batches)
         pruned = PrunedWeights(self.pruning, W, steps) if self.pruning else None
-        optimizer = SOLVERS[self.solver](
-            [V.requires_grad_(), *(pruned.parameters if pruned else W.values())], self.rate
-        )
-        decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.annealed(step / steps))
+        learned = pruned.parameters if pruned else list(W.values())
+        rule = Rule.kinds[self.solver](V.requires_grad_(), learned, steps, self.decay, **self.options or {})
+        done = 0
         for _ in range(self.epochs):
             clock, total = time.perf_counter(), X.new_zeros(())
             for batch in batches.epoch(generator):
                 if pruned:
                     W = pruned.weights()
-                loss = problem.loss.rows(batch.targets, self.scores(problem, batch.X, V, W)).mean()
-                optimizer.zero_grad(set_to_none=True)
+                products: list[Product] | None = [] if rule.layered else None
+                loss = problem.loss.rows(batch.targets, self.scores(problem, batch.X, V, W, products)).mean()
+                for parameter in rule.parameters:
+                    parameter.grad = None
                 loss.backward()
-                optimizer.step()
-                decay.step()
+                rule.step(self.rate * (self.annealed(done / steps) if rule.annealed else 1.0), products or ())
+                done += 1
                 if pruned:
                     pruned.advance()
                 total += loss.detach() * len(batch.X)
             mean, seconds = float(total) / len(X), time.perf_counter() - clock
-            yield mean, seconds, snapshot(V, pruned.weights() if pruned else W)
+            with rule.at_answer():
+                found = snapshot(V, pruned.weights() if pruned else W)
+            yield mean, seconds, found
 
     def annealed(self, done: float) -> float:
         """The share of the rate when this share of the run is done."""
@@ -142,10 +136,13 @@ class Backprop:
         if self.pruning and self.pruning.one_shot:
             begin = self.pruning.begin
             done = done / begin if done < begin else (done - begin) / (1 - begin)
-        return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+        done = min(1.0, done)
+        return 1 - done if self.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
 
-    def scores(self, problem: Problem, X: Tensor, V: Tensor, W: Weights) -> Tensor:
-        """V u_N, differentiably."""
+    def scores(
+        self, problem: Problem, X: Tensor, V: Tensor, W: Weights, products: list[Product] | None = None
+    ) -> Tensor:
+        """V u_N, differentiably; every product with a learned matrix on the way is added to `products`."""
         network = problem.network
         U = network.layers(torch.dropout(X, self.drop_inputs, train=True) if self.drop_inputs else X)
         for n in network.hidden:
@@ -153,11 +150,21 @@ class Backprop:
             Z = parts[0]
             for part in parts[1:]:
                 Z = Z + part
+            if products is not None:
+                Z.retain_grad()
+                own = network.learned_sources(n)
+                products += [Product(W[n, m], U[m].detach(), Z, network.activation.value) for m in own]
             U[n] = network.activation.value(Z)
         features = U[network.depth]
         if self.drop_features:
             features = torch.dropout(features, self.drop_features, train=True)
-        return features @ V.T
+        scores = features @ V.T
+        if products is not None:
+            scores.retain_grad()
+            # The slope of the squared loss is s - t, and that of the cross-entropy softmax(s) - t.
+            link = partial(problem.loss.slope, torch.zeros_like(scores))
+            products.append(Product(V, features.detach(), scores, link))
+        return scores
 
 
 def snapshot(V: Tensor, W: Weights) -> Blocks:

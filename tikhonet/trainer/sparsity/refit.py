@@ -104,7 +104,7 @@ def add_up(problem: Problem, batches: Iterable[Batch], blocks: Blocks, damping: 
             add(sums.power, m, batch.weigh(A).mul(A).sum(0))
         for n in network.hidden:
             if network.learned_sources(n):
-                A = network.stacked_inputs(n, here.A)
+                A = network.design(n, here.A).inputs()
                 weighted = batch.weigh(A)
                 add(sums.gram, n, weighted.T @ A)
                 add(sums.pull, n, grad_Z[n].T @ weighted.neg())

@@ -1,0 +1,136 @@
+"""A convolution as an edge.
+
+Its matrix has a row for each channel of the target, which all positions share: for sets, ridges and the W-step a row is
+a channel, and each patch of the source under the kernel is a row of inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 (its usual name)
+from torch.nn.grad import conv2d_weight
+
+from tikhonet.network.arguments import COUNT
+from tikhonet.network.edges import Dense, Edge
+from tikhonet.network.errors import ArgumentError
+from tikhonet.network.image_edges import PADDING, ImageEdge, Size, Two, fits, pair_of
+from tikhonet.network.shapes import Shape
+
+
+@dataclass(frozen=True)
+class Conv2d(ImageEdge, Dense):
+    """A convolution:  z[c, p] = <W[c], patch of u at p>, with a row of W for each of the `channels` of z.
+
+    `groups` divide both layers' channels into equal parts, each of z's reading one of u's. Sizes are one number, or two
+    for height and width. A kernel that covers the whole image is a dense matrix, and computed as one.
+    """
+
+    channels: int
+    kernel: Size
+    stride: Size = 1
+    padding: Size = 0
+    dilation: Size = 1
+    groups: int = 1
+
+    name: ClassVar[str] = "conv2d"
+
+    def __post_init__(self) -> None:
+        COUNT.check("channels", self.channels)
+        COUNT.check("groups", self.groups)
+        for name in ("kernel", "stride", "dilation"):
+            object.__setattr__(self, name, pair_of(name, getattr(self, name)))
+        object.__setattr__(self, "padding", pair_of("padding", self.padding, PADDING))
+
+    @property
+    def geometry(self) -> tuple[Two, Two, Two, Two]:
+        """Kernel, stride, padding and dilation."""
+        return cast(tuple[Two, Two, Two, Two], (self.kernel, self.stride, self.padding, self.dilation))
+
+    def made_of(self, channels: int, height: int, width: int) -> Shape:
+        for name, count in (("source", channels), ("convolution", self.channels)):
+            if count % self.groups:
+                raise ArgumentError(
+                    "groups",
+                    f"groups must divide the channels of source and convolution, got {self.groups} groups for "
+                    f"{count} channels of the {name}; use a divisor of both",
+                )
+        return self.channels, *fits(self.name, (height, width), *self.geometry)
+
+    @property
+    def filters(self) -> tuple[int, int, int, int]:
+        """The shape of W as torch has it."""
+        return self.channels, self.source[0] // self.groups, *self.geometry[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.channels, math.prod(self.filters[1:])
+
+    @property
+    def positions(self) -> int:
+        return math.prod(self.target[1:])
+
+    @property
+    def covers(self) -> bool:
+        """Whether the kernel is as large as the image."""
+        kernel, _, padding, _ = self.geometry
+        return kernel == self.source[1:] and padding == (0, 0) and self.groups == 1
+
+    def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
+        if self.covers:
+            return super().apply(U, W, out)
+        assert W is not None
+        _, stride, padding, dilation = self.geometry
+        filters = W.unflatten(1, self.filters[1:])
+        Z = F.conv2d(self.images(U), filters, None, stride, padding, dilation, self.groups).flatten(1)
+        return Z if out is None else out.add_(Z)
+
+    def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
+        if self.covers:
+            return super().adjoint(R, W, out, alpha)
+        assert W is not None
+        kernel, stride, padding, dilation = self.geometry
+        ways = zip(self.source[1:], self.target[1:], kernel, stride, padding, dilation, strict=True)
+        left = [n - ((m - 1) * s - 2 * p + d * (k - 1) + 1) for n, m, k, s, p, d in ways]
+        images, filters = R.unflatten(1, self.target), W.unflatten(1, self.filters[1:])
+        U = F.conv_transpose2d(images, filters, None, stride, padding, left, self.groups, dilation).flatten(1)
+        return out.add_(U, alpha=alpha) if out is not None else U if alpha == 1 else U * alpha
+
+    def product(self, R: Tensor, U: Tensor) -> Tensor:
+        if self.covers:
+            return super().product(R, U)
+        _, stride, padding, dilation = self.geometry
+        images, residual = self.images(U), R.unflatten(1, self.target)
+        gradient: Tensor = conv2d_weight(images, self.filters, residual, stride, padding, dilation, self.groups)
+        return gradient.flatten(1)
+
+    def gram_inputs(self, U: Tensor) -> Tensor:
+        if self.covers:
+            return U
+        kernel, stride, padding, dilation = self.geometry
+        images = F.pad(self.images(U), (padding[1], padding[1], padding[0], padding[0])).contiguous()
+        row, channel, down, right = images.stride()
+        views = images.as_strided(
+            (self.source[0], *kernel, len(U), *self.target[1:]),
+            (channel, down * dilation[0], right * dilation[1], row, down * stride[0], right * stride[1]),
+        )
+        # Copied with a row for each entry of a patch, since runs of positions are longer than those of a kernel.
+        patches = views.reshape(self.groups, self.shape[1], -1).mT
+        return patches if self.groups > 1 else patches[0]
+
+    def feeds(self, W: Tensor | None) -> Tensor:
+        return super().feeds(W).repeat_interleave(self.positions)
+
+    def onward(self, W: Tensor | None) -> Tensor:
+        assert W is not None
+        return self.adjoint(W.new_ones(1, self.outputs), W.square())[0]
+
+    def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
+        self.whole(rows, columns)
+        return self, W
+
+    def term(self, n: int, m: int) -> str:
+        return f"W[{n},{m}] * u{m}"

@@ -1,0 +1,189 @@
+"""Edges from layers of images: what they share, and the averages, which have no weights.
+
+A layer of shape (channels, height, width) has its values in one line, channel by channel. Sizes are one number, or two
+for height and width; words and numbers are those of `torch.nn`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 (its usual name)
+
+from tikhonet.network.arguments import COUNT, Numbers
+from tikhonet.network.edges import Edge, Fixed
+from tikhonet.network.errors import ArgumentError
+from tikhonet.network.operations import Operation
+from tikhonet.network.shapes import Shape, shown_shape
+
+Two = tuple[int, int]
+Size = int | Two
+LARGEST_MATRIX = 2**24
+"""Entries of the dense matrix that a convolution becomes in formats that know products alone, at most."""
+PADDING = Numbers("be at least 0", 0, low_allowed=True, integer=True)
+
+
+def pair_of(name: str, value: Size, allowed: Numbers = COUNT) -> Two:
+    """A number for height and width, or one for each."""
+    two = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(two) != 2:
+        raise ArgumentError(name, f"{name} must be one number or two, for height and width, got {value!r}")
+    for number in two:
+        allowed.check(name, number)
+    return int(two[0]), int(two[1])
+
+
+@dataclass(frozen=True)
+class ImageEdge(Edge):
+    """An edge from a layer of images to another shape that its parameters say."""
+
+    def check(self) -> None:
+        found = self.leads_to(self.source)
+        if found != self.target:
+            raise ArgumentError(
+                "edges",
+                f"{self.name} makes a layer of shape {shown_shape(found)} of a source of {shown_shape(self.source)}, "
+                f"got a target of {shown_shape(self.target)}; give that layer this shape",
+            )
+
+    def leads_to(self, source: Shape) -> Shape:
+        if len(source) != 3:
+            raise ArgumentError(
+                "edges",
+                f"{self.name} must come from a layer of images (channels, height, width), got {shown_shape(source)}; "
+                "give its source such a shape",
+            )
+        return self.made_of(*source)
+
+    @abstractmethod
+    def made_of(self, channels: int, height: int, width: int) -> Shape:
+        """The shape that the edge makes of such images; raises where there is none."""
+
+    def images(self, U: Tensor) -> Tensor:
+        images: Tensor = U.unflatten(1, self.source)
+        return images
+
+    def whole(self, rows: Tensor, columns: Tensor) -> None:
+        """Raise unless these are all units: parts of images cannot be left out."""
+        if len(rows) < self.outputs or len(columns) < self.inputs:
+            raise ArgumentError("network", f"units of images joined by {self.name} cannot be left out; keep them all")
+
+    def export(self, W: Tensor | None) -> Operation:
+        if self.inputs * self.outputs > LARGEST_MATRIX:
+            raise ArgumentError(
+                "model",
+                f"this format knows no {self.name}, and its matrix of {self.outputs} x {self.inputs} is larger than "
+                f"{LARGEST_MATRIX} entries; use smaller images, or another format",
+            )
+        return Edge.export(self, W)
+
+
+def fits(name: str, size: Two, kernel: Two, stride: Two, padding: Two, dilation: Two = (1, 1)) -> Two:
+    """How many times a kernel fits into padded images of this height and width, each way."""
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    room = [n + 2 * p for n, p in zip(size, padding, strict=True)]
+    if reach[0] > room[0] or reach[1] > room[1]:
+        raise ArgumentError(
+            "edges",
+            f"{name}: the kernel covers {reach[0]}x{reach[1]}, more than the padded input of {room[0]}x{room[1]}; "
+            "use a smaller kernel or more padding",
+        )
+    return (room[0] - reach[0]) // stride[0] + 1, (room[1] - reach[1]) // stride[1] + 1
+
+
+@dataclass(frozen=True)
+class Average(ImageEdge, Fixed):
+    """An operator without weights that takes means of pixels, each channel by itself."""
+
+    @abstractmethod
+    def spread(self, R: Tensor) -> Tensor:
+        """The transposed operator's values at R."""
+
+    @property
+    @abstractmethod
+    def pixels(self) -> int:
+        """How many pixels a mean is taken of."""
+
+    def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
+        U = self.spread(R)
+        return U * alpha if out is None else out.add_(U, alpha=alpha)
+
+    def onward(self, W: Tensor | None) -> Tensor:
+        return self.spread(torch.ones(1, self.outputs))[0] / self.pixels
+
+    def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
+        self.whole(rows, columns)
+        return self, None
+
+    def term(self, n: int, m: int) -> str:
+        return f"mean u{m}"
+
+
+@dataclass(frozen=True)
+class AvgPool2d(Average):
+    """The mean of the pixels under a kernel, which moves on by its own size where no stride is given.
+
+    Padding counts as pixels of zero, as torch has it by default.
+    """
+
+    kernel: Size
+    stride: Size | None = None
+    padding: Size = 0
+
+    name: ClassVar[str] = "avg_pool2d"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernel", pair_of("kernel", self.kernel))
+        object.__setattr__(self, "stride", pair_of("stride", self.kernel if self.stride is None else self.stride))
+        object.__setattr__(self, "padding", pair_of("padding", self.padding, PADDING))
+        kernel, _, padding = self.geometry
+        if 2 * padding[0] > kernel[0] or 2 * padding[1] > kernel[1]:
+            raise ArgumentError("padding", f"padding must be at most half of the kernel {kernel}, got {padding}")
+
+    @property
+    def geometry(self) -> tuple[Two, Two, Two]:
+        """Kernel, stride and padding."""
+        return cast(tuple[Two, Two, Two], (self.kernel, self.stride, self.padding))
+
+    @property
+    def pixels(self) -> int:
+        return math.prod(self.geometry[0])
+
+    def made_of(self, channels: int, height: int, width: int) -> Shape:
+        return channels, *fits(self.name, (height, width), *self.geometry)
+
+    def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
+        Z = F.avg_pool2d(self.images(U), *self.geometry).flatten(1)
+        return Z if out is None else out.add_(Z)
+
+    def spread(self, R: Tensor) -> Tensor:
+        like = R.new_empty(len(R), *self.source)
+        images = R.unflatten(1, self.target).contiguous()
+        back: Tensor = torch.ops.aten.avg_pool2d_backward(images, like, *self.geometry, False, True, None)
+        return back.flatten(1)
+
+
+@dataclass(frozen=True)
+class GlobalAverage(Average):
+    """The mean of each channel: an image becomes a flat layer with as many units as it has channels."""
+
+    name: ClassVar[str] = "global_average"
+
+    @property
+    def pixels(self) -> int:
+        return math.prod(self.source[1:])
+
+    def made_of(self, channels: int, height: int, width: int) -> Shape:
+        return (channels,)
+
+    def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
+        Z = self.images(U).mean((2, 3))
+        return Z if out is None else out.add_(Z)
+
+    def spread(self, R: Tensor) -> Tensor:
+        return (R / self.pixels).repeat_interleave(self.pixels, 1)

@@ -1,0 +1,46 @@
+"""Sec. 2.1: the shapes of a network's layers: (100,) is flat, (32, 14, 14) an image with channels, height and width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+
+import numpy as np
+from torch import Tensor
+
+from tikhonet.network.arguments import check_type
+from tikhonet.network.errors import ArgumentError
+
+Shape = tuple[int, ...]
+
+
+def checked_shapes(layers: Sequence[int | Shape]) -> tuple[Shape, ...]:
+    """The shapes of the input and of at least one hidden layer, as integers."""
+    check_type("widths", layers, Sequence, np.ndarray, Tensor, remedy="such as [784, 100]")
+    if len(layers) < 2:
+        raise ValueError(f"widths must hold the input's width and at least one hidden layer's, got {list(layers)}")
+    return tuple(checked_shape(layer, given) for layer, given in enumerate(layers))
+
+
+def checked_shape(layer: int, given: int | Shape) -> Shape:
+    """The shape of a layer that is given by its width, or by the channels, height and width of its images."""
+    if isinstance(given, (tuple, list)):
+        if len(given) in (1, 3) and all(_is_size(size) for size in given):
+            return tuple(int(size) for size in given)
+        raise ArgumentError(
+            "widths",
+            f"widths: the shape of layer {layer} must be a width or (channels, height, width), each an integer of at "
+            f"least 1, got {given!r}",
+        )
+    if not _is_size(given):
+        raise ValueError(f"widths: the width of layer {layer} must be an integer of at least 1, got {given!r}")
+    return (int(given),)
+
+
+def shown_shape(shape: Shape) -> str:
+    """`100`, or `32x14x14`."""
+    return "x".join(map(str, shape))
+
+
+def _is_size(size: object) -> bool:
+    return isinstance(size, Integral) and not isinstance(size, bool) and int(size) >= 1
