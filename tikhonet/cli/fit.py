@@ -23,17 +23,15 @@ from sklearn.utils._param_validation import Interval, StrOptions, make_constrain
 
 from tikhonet.cli.inputs import Seed, Source, Threads, choice, names, numbers
 from tikhonet.cli.mistakes import Failure, OptionError, check_name, one_of
-from tikhonet.cli.outputs import Answer, errors, facts, headline, output_option, save_or_rescue
+from tikhonet.cli.outputs import Answer, errors, facts, headline, held_out, output_option, save_or_rescue
 from tikhonet.cli.progress import by_chunks, stoppable
 from tikhonet.data.bar import Bar
-from tikhonet.data.tables import Frame, is_number
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import describe
 from tikhonet.estimators.classifier import BCDClassifier
 from tikhonet.estimators.fitting import StoppedShort, most_iterations
 from tikhonet.estimators.regressor import BCDRegressor
 from tikhonet.hashing.hasher import BCDHasher
-from tikhonet.trainer.training import best_epoch
 
 EXAMPLE = "tikhonet fit --data digits --solver proximal --max-iter 5 --output my.model"
 
@@ -57,8 +55,6 @@ REMEDIES = {
     Status.NONFINITE: "use --dtype float64, or look for extreme values in the data",
     Status.INTERRUPTED: "run it again to train to the end",
 }
-MANY = 20
-"""More different whole numbers than this may be numbers or classes; the user has to say which."""
 EXIT_CODES = {Status.INTERRUPTED: 130, Status.NONFINITE: 1}
 """The exit codes of runs that did not come to their end; what they reached is saved all the same."""
 
@@ -198,7 +194,7 @@ def fit(
     """
     rows = source.read("train", task, size=image_size, categories=names(parameters.get("categorical_features")))
     y = source.labels(rows, 1 if task == "classification" else None)
-    task = task or infer_task(y, source)
+    task = task or source.infer_task(y)
     if task == "regression":
         y = source.numbers(y)
     elif task == "classification" and y.dtype.kind == "f":
@@ -234,13 +230,13 @@ def fit(
         "iterations": estimator.n_iter_,
         "seconds": seconds,
         "training": measures,
-        "held_out": (held := held_out(estimator)),
+        "held_out": (held := held_out(task, estimator)),
         "sparsity": estimator.sparsity_["zeros"],
         "sparsity_kind": estimator.sparsity_["kind"],
         "bytes": output.stat().st_size,
     }
     human = facts(
-        data=f"{title}: {len(rows.X):,} rows of {rows.X.shape[1]} {kind_of(rows.X)}, {task}",
+        data=f"{title}: {len(rows.X):,} rows of {rows.X.shape[1]} columns, {task}",
         status=f"{sentence}{remedy}",
         iterations=estimator.n_iter_,
         training=headline(measures),
@@ -249,10 +245,6 @@ def fit(
         model=output,
     )
     return Answer(document, human, exit_code=EXIT_CODES.get(status, 0))
-
-
-def kind_of(X: Any) -> str:
-    return "columns" if isinstance(X, Frame) else "numbers"
 
 
 def check_effect(chosen: dict[str, Any]) -> None:
@@ -266,46 +258,6 @@ def check_effect(chosen: dict[str, Any]) -> None:
     for name, needed in useless.items():
         if needed and name in chosen:
             raise OptionError(PARAMETERS[name].option, f"has no effect without {needed}; add that, or leave it out")
-
-
-def held_out(estimator: Any) -> dict[str, float]:
-    """How good the trained network, with its own linear map in place of the head, was on rows held out of training.
-
-    These chose the epoch, so they are a little better than rows that nobody saw.
-    """
-    history = estimator.history_
-    if estimator.early_stopping is False or not isinstance(history, list) or not history:
-        return {}
-    best = best_epoch(history)
-    if best.validation_loss == best.loss:  # nothing was held out
-        return {}
-    if isinstance(estimator, BCDClassifier):
-        return {"error_percent": 100 * best.validation_error}
-    single = isinstance(estimator, BCDRegressor) and estimator.loss == "squared" and estimator.model_.outputs == 1
-    return {"r2": 1 - 2 * best.validation_loss} if single else {}
-
-
-def infer_task(y: NDArray[Any], source: Source) -> str:
-    """Text and whole numbers are classes, real numbers are targets; many different whole numbers may be either."""
-    if y.dtype.kind == "f":
-        return "regression"
-    unclear, kinds = "", len(np.unique(y))
-    others = [row for row, text in enumerate(y) if not is_number(text)] if y.dtype.kind == "U" and y.ndim == 1 else []
-    if y.ndim > 1:
-        unclear = f"{source.data} has {y.shape[1]} labels a row; use --task hash or --task regression"
-    elif 0 < len(others) < len(y) / 2:
-        unclear = (
-            f"the labels of {source.data} are numbers but for {len(others)} of {len(y)} rows, such as "
-            f"{str(y[others[0]])!r} in row {others[0] + 1}; correct these, or use --task classification"
-        )
-    elif y.dtype.kind in "iu" and kinds > MANY and not source.name:
-        unclear = (
-            f"the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows; "
-            "use --task regression or --task classification"
-        )
-    if unclear:
-        raise OptionError("--task", f"must be given: {unclear}")
-    return "classification"
 
 
 def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from numpy.typing import NDArray
 
@@ -24,6 +25,8 @@ from tikhonet.model import storage
 
 FILES = ", ".join(format_.kind.partition(" ")[0] for format_ in TableFile.formats)
 ROWS = f"A data set ({', '.join(NAMES)}), a file ({FILES}) or a folder of images."
+MANY = 20
+"""More different whole numbers than this may be numbers or classes; the user has to say which."""
 TASKS = {"BCDClassifier": "classification", "BCDRegressor": "regression", "BCDFeatures": None, "BCDHasher": "hash"}
 
 
@@ -148,6 +151,29 @@ class Source:
         if each not in (None, found):
             raise Failure(f"the labels of {self.data} must be {each} a row, got {found}; name others with --label")
         return table.y
+
+    def infer_task(self, y: NDArray[Any]) -> str:
+        """Text and whole numbers are classes, real numbers are targets; many different whole numbers may be either."""
+        if y.dtype.kind == "f":
+            return "regression"
+        unclear, kinds = "", len(np.unique(y))
+        words = y if y.dtype.kind == "U" and y.ndim == 1 else ()
+        others = [row for row, text in enumerate(words) if not is_number(text)]
+        if y.ndim > 1:
+            unclear = f"{self.data} has {y.shape[1]} labels a row; use --task hash or --task regression"
+        elif 0 < len(others) < len(y) / 2:
+            unclear = (
+                f"the labels of {self.data} are numbers but for {len(others)} of {len(y)} rows, such as "
+                f"{str(y[others[0]])!r} in row {others[0] + 1}; correct these, or use --task classification"
+            )
+        elif y.dtype.kind in "iu" and kinds > MANY and not self.name:
+            unclear = (
+                f"the labels of {self.data} are {kinds} different whole numbers in {len(y)} rows; "
+                "use --task regression or --task classification"
+            )
+        if unclear:
+            raise OptionError("--task", f"must be given: {unclear}")
+        return "classification"
 
     def numbers(self, y: NDArray[Any]) -> NDArray[Any]:
         """Labels as numbers; text that is none is named with its row."""
