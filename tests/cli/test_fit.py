@@ -108,7 +108,7 @@ def test_a_table_of_whole_targets_needs_a_task(mistake, tmp_path):
     assert "214 different whole numbers in 442 rows; use --task regression" in said
 
 
-@pytest.mark.parametrize(("kinds", "rows"), [(20, 40), (44, 442)])
+@pytest.mark.parametrize(("kinds", "rows"), [(20, 40), (20, 442)])
 def test_whole_numbers_that_repeat_are_classes(run, tmp_path, kinds, rows):
     np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(rows, 2)), y=np.arange(rows) % kinds)
     words = ["fit", "--data", "rows.npz", "--hidden", "5", "--max-iter", 2, "--head", "ridge", "--json", "-o", "m"]

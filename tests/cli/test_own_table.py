@@ -47,7 +47,6 @@ def test_columns_can_be_chosen_and_be_categories(run, people):
     [
         (["--label", "buys", "--radius", "2"], ["--radius", "--constraint"]),
         (["--label", "buys", "--sparsity-over", "row"], ["--sparsity-over", "no effect without --sparsity"]),
-        (["--label", "buys", "--tol", "0.1"], ["--tol", "--solver proximal"]),
         (["--label", "age", "--drop", "id"], ["--task", "different whole numbers"]),
         (["--label", "part", "--task", "classification"], ["--task", "must be regression", "0.5"]),
     ],

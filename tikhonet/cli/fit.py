@@ -197,10 +197,9 @@ def fit(
     task = task or source.infer_task(y)
     if task == "regression":
         y = source.numbers(y)
-    elif task == "classification" and y.dtype.kind == "f":
-        fraction = y[y != np.floor(y)][0]
+    elif task == "classification" and y.dtype.kind == "f" and len(fractions := y[y != np.floor(y)]):
         raise OptionError(
-            "--task", f"must be regression for labels that are numbers such as {fraction:g}, got classification"
+            "--task", f"must be regression for labels that are numbers such as {fractions[0]:g}, got classification"
         )
     given = {name: value for name, value in parameters.items() if value is not None}
     chosen = {name: PARAMETERS[name].value(value, task) for name, value in given.items()}
@@ -249,15 +248,10 @@ def fit(
 
 def check_effect(chosen: dict[str, Any]) -> None:
     """Raise where an option would change nothing."""
-    full_batch = chosen.get("solver") in ("proximal", "alg1")
-    useless = {
-        "radius": chosen.get("constraint") is None and "--constraint",
-        "sparsity_over": chosen.get("sparsity") is None and "--sparsity",
-        "tol": not full_batch and "--solver proximal",
-    }
-    for name, needed in useless.items():
-        if needed and name in chosen:
-            raise OptionError(PARAMETERS[name].option, f"has no effect without {needed}; add that, or leave it out")
+    for name, needed in {"radius": "constraint", "sparsity_over": "sparsity"}.items():
+        if name in chosen and needed not in chosen:
+            option, other = PARAMETERS[name].option, PARAMETERS[needed].option
+            raise OptionError(option, f"has no effect without {other}; add that, or leave it out")
 
 
 def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]:

@@ -232,7 +232,8 @@ class SavedModel:
         Labels are text where the classes are; images have the shape that the number or names of the columns tell.
         """
         width, known = self.estimator.n_features_in_, source.label is not None
-        if labelled and not known and not source.name and self.header.get("label"):
+        file = not source.name and not Path(source.data).expanduser().is_dir()
+        if labelled and not known and file and self.header.get("label"):
             source = replace(source, label=str(self.header["label"]))
         shape = shape_of(self.names, width)
         table = source.read(split, self.task, shape, self.text_classes, label_needed=known)

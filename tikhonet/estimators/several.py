@@ -8,6 +8,7 @@ numbers without their pieces.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from tikhonet.descent.result import Status
-from tikhonet.estimators.fitting import Fitted, fit
+from tikhonet.estimators.fitting import Fitted, StoppedShort, fit
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Rows
 from tikhonet.estimators.targets import Target
@@ -37,10 +38,13 @@ def fit_several(
     out of the average where there are others.
     """
     done: list[Fitted] = []
-    for places in members:
+    for turn, places in enumerate(members):
         judged_by = validation and replace(validation, X=validation.X[:, places])
-        done.append(fit(parameters, replace(rows, X=rows.X[:, places]), target, validation=judged_by))
-        if done[-1].status in UNUSABLE:
+        with warnings.catch_warnings():
+            if done:  # the first said all that there is to say
+                warnings.simplefilter("ignore", StoppedShort)
+            done.append(fit(parameters, replace(rows, X=rows.X[:, places]), target, validation=judged_by, turn=turn))
+        if done[-1].status in UNUSABLE or not done[0].model.scaling.varies.any():
             break
     first, status = done[0], done[-1].status
     good = done[:-1] if status in UNUSABLE else done

@@ -56,6 +56,14 @@ class Inputs:
         rows = canonical(X, Y, weight)
         return replace(rows, X=self.encoded(rows.X))
 
+    def without_pieces(self, rows: Rows) -> Rows:
+        """The encoded rows without pieces of numbers, which the columns then have no more."""
+        if self.columns is None or not len(self.columns.encoding.pieces) or self.last is not None:
+            return rows
+        places, columns = self.columns.encoding.without_pieces, self.columns.without_pieces()
+        self.columns = None if columns.encoding.bare else columns
+        return replace(rows, X=rows.X[:, places])
+
     def encoded(self, X: Floats) -> Floats:
         """The numbers that the scaling takes; one that is missing where none was in training counts as the mean."""
         encoded = self.columns.encoding(X) if self.columns else X

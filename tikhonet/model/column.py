@@ -74,6 +74,10 @@ class Column(ABC):
     def meaning(self) -> str:
         """One line on the numbers of its fields, for those who make rows themselves."""
 
+    def without_pieces(self) -> Column:
+        """The column whose numbers are not cut into pieces."""
+        return self
+
     def checked(self, values: Values) -> Iterable[Floats]:
         """The numbers of values that have a type which it reads; missing values have any."""
         if values.type not in self.types and not values.missing.all():

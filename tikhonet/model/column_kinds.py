@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,6 +54,9 @@ class Number(Column):
             edges = np.unique(quantiles(found, share, np.arange(bins + 1) / bins)).tolist()
         fill = float(quantiles(found, share, 0.5)) if absent.any() else None
         return cls(values.name, fill, tuple(edges) if len(edges) > 1 else ())
+
+    def without_pieces(self) -> Number:
+        return replace(self, edges=())
 
     def fields(self) -> tuple[Field, ...]:
         return (Field(self.name, fill=self.fill, missing=self.fill is not None, edges=self.edges),)
@@ -201,6 +204,9 @@ class Date(Column):
     @cached_property
     def numbers(self) -> tuple[Number, ...]:
         return tuple(Number.from_dict(part) for part in self.parts)
+
+    def without_pieces(self) -> Date:
+        return replace(self, parts=tuple(number.without_pieces().as_dict() for number in self.numbers))
 
     def fields(self) -> tuple[Field, ...]:
         first, *others = (field for number in self.numbers for field in number.fields())

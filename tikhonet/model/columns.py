@@ -33,6 +33,10 @@ class Columns:
         """Columns of numbers of which nothing is known."""
         return cls(tuple(Number(name) for name in names))
 
+    def without_pieces(self) -> Columns:
+        """The columns whose numbers are not cut into pieces."""
+        return Columns(tuple(column.without_pieces() for column in self.columns))
+
     @property
     def plain(self) -> bool:
         """Whether each column is one number of a row, so that a matrix of numbers is rows already."""
