@@ -59,7 +59,7 @@ def test_a_loaded_model_makes_way_for_one_that_is_better(tmp_path):
 
 def test_a_good_model_stays_where_new_rows_make_no_better_one(tmp_path):
     X, y = rings(900)
-    BCDClassifier(random_state=0).fit(X[:600], y[:600]).save(tmp_path / "model")
+    BCDClassifier(n_networks=1, random_state=0).fit(X[:600], y[:600]).save(tmp_path / "model")
     loaded = BCDClassifier.load(tmp_path / "model")
     before = loaded.predict_proba(X)
     wrong = np.random.default_rng(0).permutation(y[600:750])

@@ -153,7 +153,7 @@ def test_a_table_of_one_category_and_one_of_ten_thousand():
     rng = np.random.default_rng(0)
     names = [f"user {k}" for k in rng.permutation(10_000)]
     X = pl.DataFrame({"one": ["same"] * 10_000, "user": names, "size": rng.normal(size=10_000)})
-    model = BCDClassifier(**QUICK).fit(X, X["size"].to_numpy() > 0)
+    model = BCDClassifier(n_networks=1, **QUICK).fit(X, X["size"].to_numpy() > 0)
     assert model.network_.widths[0] == 1 + 64 + 64 + 1  # the one, the frequent, those that share, the size
     assert model.score(X, X["size"].to_numpy() > 0) > 0.95
 

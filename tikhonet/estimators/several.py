@@ -39,11 +39,13 @@ def fit_several(
     """
     done: list[Fitted] = []
     for turn, places in enumerate(members):
-        judged_by = validation and replace(validation, X=validation.X[:, places])
+        judged_by = validation and replace(validation, X=validation.X.take(places, 1))
         with warnings.catch_warnings():
             if done:  # the first said all that there is to say
                 warnings.simplefilter("ignore", StoppedShort)
-            done.append(fit(parameters, replace(rows, X=rows.X[:, places]), target, validation=judged_by, turn=turn))
+            done.append(
+                fit(parameters, replace(rows, X=rows.X.take(places, 1)), target, validation=judged_by, turn=turn)
+            )
         if done[-1].status in UNUSABLE or not done[0].model.scaling.varies.any():
             break
     first, status = done[0], done[-1].status

@@ -62,7 +62,7 @@ class Inputs:
             return rows
         places, columns = self.columns.encoding.without_pieces, self.columns.without_pieces()
         self.columns = None if columns.encoding.bare else columns
-        return replace(rows, X=rows.X[:, places])
+        return replace(rows, X=rows.X.take(places, 1))
 
     def encoded(self, X: Floats) -> Floats:
         """The numbers that the scaling takes; one that is missing where none was in training counts as the mean."""
