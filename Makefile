@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 READY = $(VENV)/.ready
 
-.PHONY: demo test browser compiler lint bench dist clean
+.PHONY: demo test browser compiler lint bench tables dist clean
 
 demo: $(READY)
 	$(RUN) -m tikhonet reproduce mnist --quick --output demo
@@ -34,6 +34,10 @@ bench: $(READY)
 	$(RUN) benchmarks/nonnegative_qp.py
 	$(RUN) benchmarks/full_batch.py
 	$(RUN) benchmarks/hamming_search.py
+
+# The tables of README and docs from the records in results/.
+tables: $(READY)
+	$(RUN) docs/tables.py
 
 # Wheel and source package, and a smoke test of the wheel in an environment that holds nothing else.
 dist: $(READY)

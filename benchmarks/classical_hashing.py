@@ -7,11 +7,10 @@ Usage: python benchmarks/classical_hashing.py [--set cifar10] [--train 5000] [--
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
-from machine import describe
+from machine import arguments, describe, record
 
 from tikhonet.data import Dataset, load
 from tikhonet.data.gist import gist
@@ -20,6 +19,8 @@ from tikhonet.hashing import evaluate
 from tikhonet.paper.baselines.classical_hashes import ITQ, ClassifierHash, PrincipalComponents, RandomProjections
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash
 
+MAP = "mean_average_precision"
+
 
 def rows_of(data: Dataset, count: int | None = None) -> np.ndarray:
     """Descriptors of colour photographs, else pixels."""
@@ -27,7 +28,7 @@ def rows_of(data: Dataset, count: int | None = None) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--set", default="cifar10", choices=["cifar10", "mnist", "fashion-mnist"])
     parser.add_argument("--train", type=int, default=5000)
     parser.add_argument("--database", type=int, default=0)
@@ -40,6 +41,7 @@ def main() -> None:
     X, queries = rows_of(train, settings.database or None), rows_of(test, settings.queries)
     print(f"{describe()}; {settings.set}: {X.shape[1]} numbers an image, in {time.process_time() - start:.0f} s of CPU")
     y, labels, used = train.y[: len(X)], test.y[: len(queries)], slice(settings.train or None)
+    kept = []
     for n_bits in map(int, settings.bits.split(",")):
         methods = [RandomProjections(n_bits), PrincipalComponents(n_bits), ITQ(n_bits), DiscreteHash(n_bits)]
         for method in (*methods, ClassifierHash(n_bits, BCDClassifier(random_state=0))):
@@ -50,6 +52,8 @@ def main() -> None:
             ball = f"within 2: {found.precision_within:.3f}, {100 * found.empty_balls:.0f}% empty"
             name = type(method).__name__
             print(f"{n_bits:3} bits {name:20} {found.mean_average_precision}; {ball}; {seconds:.1f} s", flush=True)
+            kept.append({"method": name, "bits": n_bits, "seconds": seconds, "mAP": found.to_dict()[MAP]})
+    record(settings, {"set": settings.set, "train": settings.train, "database": len(X), "methods": kept})
 
 
 if __name__ == "__main__":

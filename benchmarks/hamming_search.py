@@ -8,14 +8,13 @@ Usage: python benchmarks/hamming_search.py [--codes 1000000] [--queries 1000] [-
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from statistics import median
 
 import faiss
 import numpy as np
-from machine import describe
+from machine import arguments, describe, record
 
 from tikhonet.hashing import HammingIndex
 
@@ -45,7 +44,7 @@ def same_answers(index: HammingIndex, raw: faiss.IndexBinaryFlat, queries: np.nd
     return all(np.array_equal(a, b) for a, b in zip(index.search(queries, k), raw.search(queries, k), strict=True))
 
 
-def compare(codes: np.ndarray, queries: np.ndarray, k: int, rounds: int) -> None:
+def compare(codes: np.ndarray, queries: np.ndarray, k: int, rounds: int) -> dict[str, float]:
     heaps, counters, ours = raw_faiss(codes, True), raw_faiss(codes, False), HammingIndex(N_BITS).add(codes)
     print(f"same answers: {same_answers(ours, counters, queries, k)}")
     seconds = in_turn(
@@ -71,10 +70,12 @@ def compare(codes: np.ndarray, queries: np.ndarray, k: int, rounds: int) -> None
         print(f"{name:28} {value:8.3f} s")
     raw, own = balls.values()
     print(f"within(radius), times raw faiss: {own / raw:.3f}")
+    return seconds | balls
 
 
-def others(codes: np.ndarray, queries: np.ndarray, k: int) -> None:
-    few = queries[:100]
+def others(codes: np.ndarray, queries: np.ndarray, k: int) -> dict[str, float]:
+    """CPU seconds of 100 queries by the other kinds."""
+    few, seconds = queries[:100], {}
     exact = HammingIndex(N_BITS).add(codes).search(few, k)[1]
     for kind in ("numpy", "hash", "ivf"):
         index = HammingIndex(N_BITS, kind)
@@ -83,10 +84,12 @@ def others(codes: np.ndarray, queries: np.ndarray, k: int) -> None:
         found = index.search(few, k)[1]
         share = np.mean([np.isin(row, other).mean() for row, other in zip(exact, found, strict=True)])
         print(f"{kind:8} built in {built:6.2f} s, {len(few)} nearest in {taken:6.3f} s, {100 * share:5.1f}% of them")
+        seconds[kind] = taken
+    return seconds
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     for name, value in (("codes", 1_000_000), ("queries", 1_000), ("k", 100), ("rounds", 5)):
         parser.add_argument(f"--{name}", type=int, default=value)
     settings = parser.parse_args()
@@ -95,8 +98,8 @@ def main() -> None:
         rng.integers(0, 256, (rows, N_BITS // 8), dtype=np.uint8) for rows in (settings.codes, settings.queries)
     )
     print(f"{describe()}, faiss {faiss.__version__}; {len(queries):,} queries, {len(codes):,} codes, k = {settings.k}")
-    compare(codes, queries, settings.k, settings.rounds)
-    others(codes, queries, settings.k)
+    found = compare(codes, queries, settings.k, settings.rounds)
+    record(settings, {"seconds": found, "of 100 queries": others(codes, queries, settings.k)})
 
 
 if __name__ == "__main__":

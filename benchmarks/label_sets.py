@@ -7,11 +7,10 @@ Usage: python benchmarks/label_sets.py [--images 2] [--train 4000] [--queries 60
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
-from machine import describe
+from machine import arguments, describe, record
 
 from tikhonet.data import load
 from tikhonet.hashing import evaluate
@@ -30,7 +29,7 @@ def draw(split: str, rows: int, images: int, rng: np.random.Generator) -> tuple[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--images", type=int, default=2)
     parser.add_argument("--train", type=int, default=4000)
     parser.add_argument("--queries", type=int, default=600)
@@ -38,6 +37,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1,2")
     settings = parser.parse_args()
     print(f"{describe()}; {settings.images} images a row, {settings.train} rows, {settings.queries} queries")
+    kept = []
     for n_bits in map(int, settings.bits.split(",")):
         for name in ("BCDHasher", "SDH", "ITQ"):
             scores, seconds = [], []
@@ -54,6 +54,8 @@ def main() -> None:
                 scores.append(evaluate(codes(queries), labels, codes(X), Y).mean_average_precision.expected)
             each = " ".join(f"{score:.3f}" for score in scores)
             print(f"{n_bits:3} bits {name:10} mAP {np.mean(scores):.3f} ({each}), {np.mean(seconds):.1f} s", flush=True)
+            kept.append({"method": name, "bits": n_bits, "scores": scores, "seconds": seconds})
+    record(settings, {"images": settings.images, "methods": kept})
 
 
 if __name__ == "__main__":

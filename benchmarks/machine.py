@@ -1,31 +1,43 @@
-"""What the benchmarks share: the machine and its own matrix-product rate, images as tensors, and files of runs."""
+"""What the benchmarks share: the machine and its matrix-product rate, images as tensors, and files of runs.
+
+A benchmark that is called with `--record` adds a line to `results/benchmarks/NAME/records.jsonl`, from which
+`docs/tables.py` makes the tables of the documents.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
+import shlex
+import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tikhonet import data
+from tikhonet.paper.records import VERSION, append_record, hardware, seal, versions
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "benchmarks"
 
 
 def product_seconds(rows: int, width: int, dtype: torch.dtype = torch.float32, seconds: float = 1.0) -> float:
-    """Seconds of one product (rows x width) (width x width): the mean over a second, after warming up."""
+    """CPU seconds of one product (rows x width) (width x width): the mean over a second, after warming up."""
     A, B = torch.randn(rows, width, dtype=dtype), torch.randn(width, width, dtype=dtype)
     out = torch.empty_like(A)
     for _ in range(3):
         torch.mm(A, B, out=out)
-    count, start = 0, time.perf_counter()
-    while time.perf_counter() - start < seconds:
+    count, start = 0, time.process_time()
+    while time.process_time() - start < seconds:
         torch.mm(A, B, out=out)
         count += 1
-    return (time.perf_counter() - start) / count
+    return (time.process_time() - start) / count
 
 
 class CountProducts(TorchDispatchMode):
@@ -53,6 +65,36 @@ def images(name: str, split: str, home: str | None) -> tuple[Tensor, Tensor]:
     """Rows in [0, 1] and labels of a data set of `tikhonet.data`."""
     found = data.load(name, split, home)
     return torch.from_numpy(found.X), torch.from_numpy(found.y)
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """A parser with `--record`; its description is the first line of a benchmark's docstring."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--record", action="store_true", help="add a line to results/benchmarks")
+    return parser
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of a benchmark: the command, what it measured, and everything that its seconds depend on."""
+
+    name: str
+    values: dict[str, Any]
+
+    def to_json(self) -> str:
+        options = [word for word in sys.argv[1:] if word != "--record"]
+        hidden = {at + 1 for at, word in enumerate(options) if word == "--data"}  # a folder of this machine
+        shown = ["DIR" if at in hidden else word for at, word in enumerate(options)]
+        command = shlex.join(["python", f"benchmarks/{self.name}.py", *shown])
+        content = {"benchmark": self.name, "command": command, "values": self.values}
+        return seal({"version": VERSION, **content, "versions": versions(), "hardware": hardware()})
+
+
+def record(options: argparse.Namespace, values: dict[str, Any]) -> None:
+    """Keep what a run measured, if that was asked for; the benchmark is the script that runs."""
+    if options.record:
+        name = Path(sys.argv[0]).stem
+        append_record(RESULTS / name, Measured(name, values))
 
 
 def lines(store: Path) -> list[dict]:

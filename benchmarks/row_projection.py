@@ -8,12 +8,12 @@ Usage: python benchmarks/row_projection.py [--size 784] [--repeats 50]
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from statistics import median
 
 import torch
+from machine import arguments, record
 from torch import Tensor
 
 from tikhonet import RowL1Ball
@@ -42,7 +42,7 @@ def milliseconds(ways: dict[str, Callable[[], Tensor]], repeats: int) -> dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--size", type=int, default=784)
     parser.add_argument("--repeats", type=int, default=50)
     options = parser.parse_args()
@@ -50,6 +50,7 @@ def main() -> None:
     torch.manual_seed(0)
     ball, noise = RowL1Ball(1.0), torch.randn(options.size, options.size)
     near = ball.project(0.05 * noise) + 1e-3 * torch.randn_like(noise)
+    found = {}
     for title, M in (("random rows", noise), ("rows after a small step", near)):
         P, tau = ball.project(M), torch.full((len(M), 1), 0.01)
         off = float((P - by_sorting(M.double(), 1.0)).abs().max())
@@ -62,6 +63,8 @@ def main() -> None:
         text = ", ".join(f"{name} {spent:.2f}" for name, spent in times.items())
         ratio, stay = times["projection"] / times["one pass"], 100 * float((P != 0).double().mean())
         print(f"{title} ({stay:.1f}% stay): {text} ms; {ratio:.0f} passes, off by {off:.1e}")
+        found[title] = times
+    record(options, found)
 
 
 if __name__ == "__main__":

@@ -8,17 +8,17 @@ Usage: python benchmarks/sparse_inference.py [--data DIR] [--samples 10000] [--n
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import subprocess
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
-from machine import describe, images
+from machine import arguments, describe, images, record
 
 from tikhonet import Network
 from tikhonet.estimators import BCDClassifier
@@ -96,10 +96,11 @@ def train(folder: str | None, samples: int, nonzero: float) -> BCDClassifier:
     return BCDClassifier(network=Network.paper(784), **sparse, **usual).fit(X, y)
 
 
-def main(folder: str | None, samples: int, nonzero: float, saved: str | None) -> None:
+def main(options: Namespace) -> None:
     torch.set_num_threads(1)
-    X_test, y_test = (part.numpy() for part in images("mnist", "test", folder))
-    model = BCDClassifier.load(saved) if saved else train(folder, samples, nonzero)
+    X_test, y_test = (part.numpy() for part in images("mnist", "test", options.data))
+    given = options.data, options.samples, options.nonzero
+    model = BCDClassifier.load(options.model) if options.model else train(*given)
     print(f"{describe()}; nonzeros {100 * (1 - model.sparsity_['zeros']):.2f}%", end=", ")
     print(f"test error {error(model.predictor('dense'), X_test, y_test):.2f}%")
 
@@ -116,15 +117,18 @@ def main(folder: str | None, samples: int, nonzero: float, saved: str | None) ->
         predict(X_test[:1])
     seconds = streaks(predictors, X_test)
     base = seconds["dense torch"]
+    single, batches, sizes = {}, {}, {}
     for name, found in seconds.items():
         ratio = base / found
         print(f"1 row, {name:17} {1e6 * np.median(found):8.1f} us, dense / this: {np.median(ratio):5.1f}", end=" ")
         print(f"({ratio.min():.1f} to {ratio.max():.1f})")
+        single[name] = {"us": 1e6 * np.median(found), "ratios": ratio.tolist()}
     for rows in BATCHES:
         found = measure(predictors, X_test, rows, 7)
         for name, values in found.items():
             ratio = np.median(found["dense torch"] / values)
             print(f"{rows} rows, {name:17} {1e3 * np.median(values):8.2f} ms, dense / this: {ratio:5.1f}")
+            batches[f"{rows} rows, {name}"] = {"ms": 1e3 * np.median(values), "ratio": ratio}
     reference = predictors["dense torch"](X_test)
     for name, exported in c.items():
         scores = predictors[name](X_test)
@@ -133,13 +137,14 @@ def main(folder: str | None, samples: int, nonzero: float, saved: str | None) ->
             f"{name}: flash {exported.flash:,} bytes, RAM {exported.ram:,}, error {100 * wrong / len(y_test):.2f}%, "
             f"other labels than dense torch {other}, largest difference {np.abs(scores - reference).max():.1e}"
         )
+        sizes[name] = {"flash": exported.flash, "ram": exported.ram, "wrong": wrong, "other": other}
+    record(options, {"one row": single, "batches": batches, "sizes": sizes, "tested": len(y_test)})
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--data", help="folder of the data sets, as `data_home`")
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--nonzero", type=float, default=0.02)
     parser.add_argument("--model", help="a saved classifier of MNIST, instead of training one")
-    options = parser.parse_args()
-    main(options.data, options.samples, options.nonzero, options.model)
+    main(parser.parse_args())

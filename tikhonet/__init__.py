@@ -9,8 +9,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tikhonet.descent.certificates import Certificate as Certificate, certify as certify
+    from tikhonet.descent.certificates import (
+        Certificate as Certificate,
+        certify as certify,
+        certify_network as certify_network,
+    )
     from tikhonet.descent.full import BlockDescent as BlockDescent
+    from tikhonet.descent.lift_gap import LiftGap as LiftGap, lift_gap as lift_gap
+    from tikhonet.descent.network_descent import NetworkDescent as NetworkDescent
     from tikhonet.descent.result import History as History, Result as Result, Status as Status
     from tikhonet.descent.schedules import (
         Constant as Constant,
@@ -29,9 +35,11 @@ if TYPE_CHECKING:
     from tikhonet.estimators.regressor import BCDRegressor as BCDRegressor
     from tikhonet.hashing.hasher import BCDHasher as BCDHasher
     from tikhonet.hashing.index import HammingIndex as HammingIndex
+    from tikhonet.model.torch_reading import TorchBlocks as TorchBlocks, from_torch as from_torch
     from tikhonet.network.activation import Activation as Activation, ClippedReLU as ClippedReLU, ReLU as ReLU
+    from tikhonet.network.bias import Bias as Bias
     from tikhonet.network.convolution import Conv2d as Conv2d
-    from tikhonet.network.edges import Bias as Bias, Dense as Dense, Edge as Edge, Identity as Identity
+    from tikhonet.network.edges import Dense as Dense, Edge as Edge, Identity as Identity
     from tikhonet.network.graph import BIAS as BIAS, Network as Network
     from tikhonet.network.image_edges import AvgPool2d as AvgPool2d, GlobalAverage as GlobalAverage
     from tikhonet.problem.lifts import Fenchel as Fenchel, Lift as Lift, Tikhonov as Tikhonov
@@ -61,8 +69,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES = {
-    "descent.certificates": "Certificate certify",
+    "descent.certificates": "Certificate certify certify_network",
     "descent.full": "BlockDescent",
+    "descent.lift_gap": "LiftGap lift_gap",
+    "descent.network_descent": "NetworkDescent",
     "descent.result": "History Result Status",
     "descent.schedules": "Constant Custom Power Proximal Schedule",
     "descent.start": "initial_blocks",
@@ -72,9 +82,11 @@ _NAMES = {
     "estimators.regressor": "BCDRegressor",
     "hashing.hasher": "BCDHasher",
     "hashing.index": "HammingIndex",
+    "model.torch_reading": "TorchBlocks from_torch",
     "network.activation": "Activation ClippedReLU ReLU",
+    "network.bias": "Bias",
     "network.convolution": "Conv2d",
-    "network.edges": "Bias Dense Edge Identity",
+    "network.edges": "Dense Edge Identity",
     "network.graph": "BIAS Network",
     "network.image_edges": "AvgPool2d GlobalAverage",
     "problem.lifts": "Fenchel Lift Tikhonov",

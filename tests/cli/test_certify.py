@@ -30,6 +30,16 @@ def test_stationarity_is_reported_and_fails_only_when_asked_for(run, model):
     assert not strict["passed"]
 
 
+def test_what_is_not_claimed_of_a_trainers_run_is_said_in_text_and_json(run, model):
+    missing = run("certify", model, "--json").document["not_claimed"]
+    assert {"convergence", "descent", "gradient_free", "step_length", "network"} <= set(missing)
+    text = " ".join(run("certify", model).out.split())
+    assert "not claimed" in text
+    assert "step length" in text
+    data = load("digits")
+    assert BCDClassifier((4,), max_iter=60).fit(data.X, data.y).certificate_.not_claimed == missing
+
+
 def test_weights_outside_their_set_fail(run, model):
     header, tensors = storage.load(model)
     tensors["W.1.0"] *= 100
@@ -53,7 +63,8 @@ def test_the_residual_of_v_is_the_gradient_of_the_lifted_objective(run, tmp_path
     """By automatic differentiation, at the features of the forward pass, with the ridge of the proximal solver."""
     words = ["--hidden", "8", "--solver", "proximal", "--max-iter", 2, "--dtype", "float64", "-o", "m"]
     run("fit", "--data", "digits", *words)
-    figure = run("certify", "m", "--data", "digits", "--json").document["checks"][-1]["figure"]
+    checks = run("certify", "m", "--data", "digits", "--json").document["checks"]
+    figure = next(check["figure"] for check in checks if check["key"] == "stationary")
     estimator, data = BCDClassifier.load(tmp_path / "m"), load("digits")
     features = torch.from_numpy(estimator.transform(data.X.astype(float)))
     targets = estimator._loss().encode(torch.from_numpy(data.y), 10).double()
@@ -61,6 +72,28 @@ def test_the_residual_of_v_is_the_gradient_of_the_lifted_objective(run, tmp_path
     value = estimator._loss().rows(targets, features @ V.T).sum() + 0.02 * len(data) / 2 * V.square().sum()
     (gradient,) = torch.autograd.grad(value, V)
     assert f"V {float(gradient.norm()):.3g}," in figure
+
+
+def test_the_loss_of_the_network_itself_is_measured_too(run, model):
+    checks = {check["key"]: check for check in run("certify", model, "--data", "digits", "--json").document["checks"]}
+    assert checks["network"]["holds"] is None
+    assert checks["gap"]["holds"] is True
+    assert "of L = " in checks["network"]["figure"]
+
+
+def test_a_certified_fit_ends_stationary_and_learns(run, mistake, tmp_path):
+    """On the rows of the fit, all of them: with the defaults some are held out, and are not stationary for."""
+    data, options = load("digits"), {"solver": "certified", "random_state": 0, "dtype": "float64"}
+    model = BCDClassifier((10,), early_stopping=False, **options).fit(data.X, data.y)
+    assert model.certificate_["stationary"].holds
+    assert model.score(data.X, data.y) > 0.9
+    model.save(tmp_path / "c")
+    document = run("certify", "c", "--data", "digits", "--json").document
+    assert set(document["not_claimed"]) == {"minimum", "kinks", "other_rows"}
+    network = next(check for check in document["checks"] if check["key"] == "network")
+    assert float(network["figure"].split(" would take ")[1].split()[0]) < 1e-4
+    words = ["fit", "--data", "digits", "--solver", "certified", "--constraint", "l1", "-o", "m"]
+    assert "constraint" in mistake(*words)
 
 
 def test_stationarity_needs_rows(mistake, model):

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from tests.strategies import LIFTS
-from tikhonet import BlockDescent, Network, Power, Problem, Proximal, RowL1Ball, Terms, certify
-from tikhonet.descent.certificates import check_descent, check_feasible, fit_rate
+from tikhonet import BlockDescent, Network, NonNegative, Power, Problem, Proximal, RowL1Ball, Terms, certify
+from tikhonet.descent.certificates import check_bounded, check_descent, check_feasible, fit_rate
 from tikhonet.descent.result import BlockStep, History
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 
@@ -59,6 +59,26 @@ def test_an_infeasible_block_is_named(spoil):
     check = check_feasible(result.problem, dataclasses.replace(blocks, U=U, V=V, W=W))
     assert check.holds is False
     assert f"worst: {spoil}" in check.figure
+
+
+def test_blocks_that_a_ridge_or_a_ball_holds_are_proven_bounded_and_no_others():
+    result = run(Proximal(), max_iter=3)
+    assert certify(result)["bounded"].holds
+    free = dataclasses.replace(result.problem, ridge_W=0.0, W_set=NonNegative())
+    check = check_bounded(free, result.history)
+    assert check.holds is None
+    assert "W[1,0]" in check.figure
+    last = result.history.norms[result.history.iterations]
+    assert last["W[1,0]"] == pytest.approx(float(result.blocks.W[1, 0].norm()))
+    assert f"{last['W[1,0]']:.3g}" in check.figure or f"{last['V']:.3g}" in check.figure
+    biased = Problem(Network.chain([3, 3], bias=True), ridge_V=1.0, ridge_W=1.0)
+    assert biased.unbounded() == ["W[1,-1]"]
+
+
+def test_a_certificate_says_what_it_does_not_claim():
+    certificate = certify(run(Proximal(), max_iter=2))
+    assert {"minimum", "network", "other_rows"} <= set(certificate.not_claimed)
+    assert all(reason in str(certificate) for reason in certificate.not_claimed.values())
 
 
 def test_a_rise_and_a_missed_promise_are_found():

@@ -27,7 +27,7 @@ from tikhonet import (
     certify,
     initial_blocks,
 )
-from tikhonet.descent.full import block_steps
+from tikhonet.descent.full import LEAST_FALL, LONGEST, block_steps
 
 SQUARED, FREE = Squared(), Everything()
 
@@ -64,6 +64,23 @@ def test_the_objective_never_rises_even_with_loose_inner_solves_and_extrapolatio
     solver = BlockDescent(Proximal(0.1), max_iter=8, inner_tol=1e-2, extrapolate=True)
     steps = solver.run(problem, samples.X, samples.targets, seed=seed).history.steps
     assert all(step.decrease >= -1e-12 * (1 + step.terms.total) for step in steps)
+
+
+@given(problems(), seeds)
+@settings(max_examples=15)
+def test_an_extrapolation_lowers_f_by_a_share_of_its_square_and_is_no_longer_than_the_last_change(problem, seed):
+    samples, weight = make_samples(problem, seed), 0.1
+    solver = BlockDescent(Proximal(weight), max_iter=12, inner_tol=1e-9, extrapolate=True, chunk_rows=3)
+    result = solver.run(problem, samples.X, samples.targets, seed=seed)
+    assert certify(result)["promise"].holds, certify(result)
+    taken, iterations = 0.0, {}
+    for step in result.history.steps:
+        if step.block == "extrapolation":
+            assert step.decrease >= LEAST_FALL * 0.5 * weight * step.distance**2
+            assert step.distance <= LONGEST * (taken + iterations.get(step.iteration, 0.0)) * (1 + 1e-9)
+            taken = step.distance
+        else:
+            iterations[step.iteration] = iterations.get(step.iteration, 0.0) + step.distance
 
 
 @given(problems(), st.sampled_from(SCHEDULES), seeds)

@@ -4,6 +4,7 @@ import pytest
 
 from tests.strategies import SCHEDULES
 from tikhonet import Constant, Custom, Power, Proximal
+from tikhonet.descent.schedules import After, LinearWeight, Restarted
 
 
 def test_power_gives_the_papers_theta_and_weight():
@@ -90,3 +91,25 @@ def test_a_table_of_steps_ends_with_the_schedule():
 @pytest.mark.parametrize("schedule", [Constant(0.3), Proximal(2.0)])
 def test_the_reach_of_constant_steps_is_their_sum(schedule):
     assert schedule.reach(7) == pytest.approx(sum(schedule.theta(t) for t in range(8, 71)))
+
+
+def test_lemma_2_is_true_of_the_weight_one_less_theta():
+    schedule, theta, distance = LinearWeight(2), 1 / 9, 0.7
+    assert schedule.theta(3) == pytest.approx(theta)
+    assert schedule.promised_decrease(3, distance) == pytest.approx((1 - theta) / theta * distance**2)
+
+
+def test_a_restarted_schedule_begins_again_and_never_runs_out():
+    schedule = Restarted(Power(2), 3)
+    assert [schedule.theta(t) for t in range(1, 8)] == [1, 1 / 4, 1 / 9, 1, 1 / 4, 1 / 9, 1]
+    assert schedule.rho(2) == schedule.rho(5) == Power(2).rho(2)
+    assert schedule.tail(5) == math.inf
+    assert not schedule.exhausted(1000)
+
+
+def test_the_rest_of_a_schedule_is_that_schedule_further_on():
+    rest, whole = After(Proximal(0.3), 7), Proximal(0.3)
+    assert rest.promised_decrease(2, 1.5) == whole.promised_decrease(9, 1.5)
+    rest, whole = After(Power(2), 7), Power(2)
+    assert (rest.theta(2), rest.rho(2), rest.tail(2)) == (whole.theta(9), whole.rho(9), whole.tail(9))
+    assert After(Power(2), 90).exhausted(5)

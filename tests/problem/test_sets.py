@@ -336,3 +336,10 @@ def test_columns_do_not_contain_nan_in_any_part(place):
     M = torch.zeros(2, 2)
     M[0, place] = float("nan")
     assert not Columns((Everything(), NonNegative()), (1, 1)).contains(M)
+
+
+@pytest.mark.parametrize("set_", SETS, ids=str)
+def test_a_set_that_calls_itself_bounded_holds_no_large_matrix(set_):
+    """And one that does not holds matrices of any size."""
+    sizes = [float(set_.project(torch.full((3, 4), size, dtype=torch.float64)).norm()) for size in (1e3, 1e6)]
+    assert (sizes[1] <= sizes[0] * 1.001) == set_.bounded

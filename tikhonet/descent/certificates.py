@@ -7,17 +7,23 @@ never because the steps have become small, and the rate is what was measured, no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from scipy import stats
+from torch import Tensor
 
-from tikhonet.descent.result import History, Result
+from tikhonet.descent.lift_gap import lift_gap
+from tikhonet.descent.network_loss import NetworkLoss, measure_network
+from tikhonet.descent.result import NETWORK_WORDS, NOT_CLAIMED, NOT_CLAIMED_OF_NETWORKS, WORDS, History, Result
 from tikhonet.descent.schedules import Schedule
-from tikhonet.descent.stationarity import Stationarity, measure_stationarity
+from tikhonet.descent.stationarity import Stationarity
 from tikhonet.network.arguments import check_type
+from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.samples import Samples
 
 ANSWERS = {True: "yes", False: "NO", None: "cannot be told"}
 """The words for whether a claim holds."""
@@ -62,11 +68,15 @@ class Rate:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The checks of a run, the residual of its last point, and the rate of its decay where one was seen."""
+    """The checks of a run, the residual of its last point, and the rate of its decay where one was seen.
+
+    `not_claimed` holds what a reader might expect of such a run and what is not said of it, by name.
+    """
 
     checks: tuple[Check, ...]
     stationarity: Stationarity
     rate: Rate | None
+    not_claimed: Mapping[str, str] = field(default_factory=lambda: NOT_CLAIMED)
 
     @property
     def stationary(self) -> bool:
@@ -79,24 +89,60 @@ class Certificate:
     def __str__(self) -> str:
         widest = max(len(check.claim) for check in self.checks)
         lines = [f"{check.claim:<{widest}}  {ANSWERS[check.holds]:<14}  {check.figure}" for check in self.checks]
-        return "\n".join(["Certificate", *lines])
+        missing = [f"- {name.replace('_', ' ')}: {reason}" for name, reason in self.not_claimed.items()]
+        return "\n".join(["Certificate", *lines, "Not claimed", *missing])
 
 
 def certify(result: Result) -> Certificate:
     """Check the point that a run reached, in float64, and every step that led to it."""
     check_type("result", result, Result, remedy="what BlockDescent.run returns")
-    stationarity = measure_stationarity(result.problem, result.blocks, result.samples)
+    stationarity = result.measure()
     rate = fit_rate(result.history)
     checks = (
         check_feasible(result.problem, result.blocks),
         *check_descent(result.history, result.blocks.V.dtype),
-        check_stationary(stationarity, result.history.tolerance),
+        check_stationary(stationarity, result.history.tolerance, result.words),
+        check_bounded(result.problem, result.history),
         check_schedule(result.schedule, max(1, result.history.iterations)),
         Check(
             "rate", "an R-linear rate (Thm. 1) is seen", rate.is_linear if rate else None, str(rate or "too few points")
         ),
     )
-    return Certificate(checks, stationarity, rate)
+    return Certificate(checks, stationarity, rate, result.not_claimed)
+
+
+@torch.no_grad()
+def certify_network(
+    problem: Problem,
+    V: Tensor,
+    W: Weights,
+    samples: Samples,
+    *,
+    tol: float | None = None,
+    rounding: float | Mapping[int, float] = 0.05,
+    sweeps: int = 10,
+) -> Certificate:
+    """Check the network proper on these samples: its regularised loss, the gradient of that, and the gap of the lift.
+
+    Kinks are rounded over this share of each layer's pre-activations, or over a width for each layer
+    (`network_loss.py`); so many sweeps of u-steps look for the minimum over U (`lift_gap.py`). Without a `tol`
+    stationarity is measured and not judged.
+    """
+    width = rounding if isinstance(rounding, Mapping) else NetworkLoss.widths(problem, samples, W, rounding)
+    loss = NetworkLoss(problem, samples, width)
+    blocks = loss.forward(V, W)
+    stationarity = measure_network(loss, blocks)
+    found = check_stationary(stationarity, tol, NETWORK_WORDS)
+    checks = [
+        check_feasible(problem, blocks),
+        replace(found, claim="the network's loss L is stationary"),
+    ]
+    if problem.lift.tight:
+        gap = lift_gap(problem, V, W, samples, sweeps=sweeps)
+        shares = f"{gap.at_least / gap.loss:.3g} to {gap.at_most / gap.loss:.3g}" if gap.loss else "0"
+        figure = f"L = {gap.loss:.5g}, of which {shares} lies above the least f over U"
+        checks.append(Check("gap", "the least f over U lies below L", gap.at_least >= -1e-9 * gap.loss, figure))
+    return Certificate(tuple(checks), stationarity, None, NOT_CLAIMED_OF_NETWORKS)
 
 
 def check_feasible(problem: Problem, blocks: Blocks) -> Check:
@@ -138,8 +184,8 @@ def check_descent(history: History, dtype: torch.dtype) -> tuple[Check, Check]:
     )
 
 
-def check_stationary(stationarity: Stationarity, tolerance: float | None) -> Check:
-    """Whether exact block steps would take no more than this share of f; not judged without a tolerance."""
+def check_stationary(stationarity: Stationarity, tolerance: float | None, words: tuple[str, str] = WORDS) -> Check:
+    """Whether block steps would take no more than this share of f; not judged without a tolerance."""
     steps, slopes = (
         ", ".join(f"{block} {value:.3g}" for block, value in values.items())
         for values in (stationarity.decrease, stationarity.residual)
@@ -148,10 +194,20 @@ def check_stationary(stationarity: Stationarity, tolerance: float | None) -> Che
     if tolerance is not None:
         asked, holds = f", {tolerance:g} allowed", stationarity.within(tolerance)
     figure = (
-        f"exact block steps would take at most {stationarity.share:.3g} of f = {stationarity.objective:.4g}{asked} "
+        f"{words[0]} {stationarity.share:.3g} of {words[1]} = {stationarity.objective:.4g}{asked} "
         f"({steps}); projected gradient {stationarity.total:.3g} ({slopes})"
     )
     return Check("stationary", "the point is stationary", holds, figure)
+
+
+def check_bounded(problem: Problem, history: History) -> Check:
+    """Whether ridges and sets keep every block from growing without end, which the proof of convergence asks for."""
+    points, free = list(history.norms.values()), problem.unbounded()
+    grown = max(points[-1], key=lambda name: points[-1][name] / max(points[0][name], 1e-300))
+    figure = f"over the run |{grown}| went from {points[0][grown]:.3g} to {points[-1][grown]:.3g}"
+    if free:
+        figure = f"not proven: neither a ridge nor a bounded set holds {', '.join(free)}; {figure}"
+    return Check("bounded", "the blocks are bounded", None if free else True, figure)
 
 
 def check_schedule(schedule: Schedule, t: int) -> Check:

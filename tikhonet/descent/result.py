@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import ClassVar
 
 from tikhonet.descent.schedules import Schedule
-from tikhonet.descent.stationarity import Stationarity
+from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Samples
+
+NOT_CLAIMED = {
+    "minimum": "a stationary point can be a saddle point, or a local minimum far above the least value",
+    "network": "f is the lifted objective: of the network's own loss, `certify_network` says more",
+    "other_rows": "nothing is said of rows that were not trained on",
+}
+"""What no certificate of the lifted objective says, by a name that other code finds it by."""
+NOT_CLAIMED_OF_NETWORKS = {
+    "minimum": NOT_CLAIMED["minimum"],
+    "kinks": "the gradient is that of the loss with the activation's kinks rounded; at a kink itself there is none",
+    "other_rows": NOT_CLAIMED["other_rows"],
+}
+"""What no certificate of the network's own loss says."""
+WORDS = ("exact block steps would take at most", "f")
+NETWORK_WORDS = ("block steps in the metric of the Gram matrices would take", "L")
+"""What is measured of a point, and of which objective: the lifted one, or the network's own loss."""
 
 
 class Status(Enum):
@@ -22,6 +40,10 @@ class Status(Enum):
     MAX_ITER = (
         "The iterations allowed were used up before a stationary point was reached. "
         "Raise max_iter, or continue with start=result.blocks."
+    )
+    STALLED = (
+        "No step lowers the loss any more, though the point is not stationary to tol: the steps are lost in rounding. "
+        "Use float64, larger ridges, or kinks that are rounded more widely."
     )
     NONFINITE = (
         "A block step gave NaN or infinity; the blocks before it are returned. "
@@ -63,6 +85,8 @@ class History:
     """The share of f below which what exact block steps would still take makes a point stationary."""
     steps: list[BlockStep] = field(default_factory=list)
     stationarity: dict[int, Stationarity] = field(default_factory=dict)
+    norms: dict[int, dict[str, float]] = field(default_factory=dict)
+    """The norms of V and of each W where stationarity was measured."""
 
     @property
     def iterations(self) -> int:
@@ -75,8 +99,16 @@ class History:
     def followed_by(self, other: History) -> History:
         """This run and one that went on where it ended, as one."""
         steps = [replace(step, iteration=self.iterations + step.iteration) for step in other.steps]
-        later = {self.iterations + iteration: found for iteration, found in other.stationarity.items()}
-        return History(self.start, other.tolerance, [*self.steps, *steps], self.stationarity | later)
+        count = self.iterations
+        stationarity = {count + iteration: found for iteration, found in other.stationarity.items()}
+        norms = {count + iteration: found for iteration, found in other.norms.items()}
+        return History(
+            self.start,
+            other.tolerance,
+            [*self.steps, *steps],
+            self.stationarity | stationarity,
+            self.norms | norms,
+        )
 
     @property
     def objective(self) -> list[float]:
@@ -97,6 +129,14 @@ class Result:
     history: History = field(repr=False)
     detail: str = ""
     """Where a NONFINITE run broke: block, layer and iteration."""
+
+    not_claimed: ClassVar[Mapping[str, str]] = NOT_CLAIMED
+    """What a certificate of such a run does not say."""
+    words: ClassVar[tuple[str, str]] = WORDS
+
+    def measure(self) -> Stationarity:
+        """How far the point is from a stationary one."""
+        return measure_stationarity(self.problem, self.blocks, self.samples)
 
     @property
     def message(self) -> str:

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from scipy.special import zeta
 
-from tikhonet.network.arguments import POSITIVE, SHARE_OR_ALL, check_type
+from tikhonet.network.arguments import COUNT, POSITIVE, SHARE_OR_ALL, check_type
 
 
 class Schedule(ABC):
@@ -94,6 +94,14 @@ class Power(Schedule):
 
 
 @dataclass(frozen=True)
+class LinearWeight(Power):
+    """theta_t = 1/t^p with the proximal weight 1 - theta_t: with it Lemma 2's (1 - theta)/theta |y - x|^2 is true."""
+
+    def rho(self, t: int) -> float:
+        return 1 - self.theta(t)
+
+
+@dataclass(frozen=True)
 class Constant(Schedule):
     """theta_t = theta for all t: Alg. 1 that never runs out of steps."""
 
@@ -128,6 +136,57 @@ class Custom(Schedule):
         if callable(self.steps):
             return float(self.steps(t))
         return float(self.steps[t - 1]) if t <= len(self.steps) else 0.0
+
+
+@dataclass(frozen=True)
+class Moved(Schedule):
+    """Another schedule in other places: iteration t of this one is iteration `place(t)` of that one."""
+
+    schedule: Schedule
+
+    @abstractmethod
+    def place(self, t: int) -> int: ...
+
+    def theta(self, t: int) -> float:
+        return self.schedule.theta(self.place(t))
+
+    def rho(self, t: int) -> float:
+        return self.schedule.rho(self.place(t))
+
+    def promised_decrease(self, t: int, distance: float) -> float:
+        return self.schedule.promised_decrease(self.place(t), distance)
+
+
+@dataclass(frozen=True)
+class Restarted(Moved):
+    """A schedule that begins again after every so many iterations, so that its steps never run out."""
+
+    every: int = 10
+
+    def __post_init__(self) -> None:
+        COUNT.check("every", self.every)
+
+    def place(self, t: int) -> int:
+        return (t - 1) % self.every + 1
+
+    def tail(self, t: int) -> float:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class After(Moved):
+    """The rest of a schedule after its first iterations: a run that goes on from another one's blocks."""
+
+    done: int = 0
+
+    def place(self, t: int) -> int:
+        return t + self.done
+
+    def tail(self, t: int) -> float:
+        return self.schedule.tail(self.place(t))
+
+    def reach(self, t: int) -> float:
+        return self.schedule.reach(self.place(t))
 
 
 @dataclass(frozen=True)

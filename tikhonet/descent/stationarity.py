@@ -129,13 +129,13 @@ class _Measurement:
     def result(self) -> Stationarity:
         problem, network, sums = self.problem, self.problem.network, self.sums
         ridge_V = self.V.new_full(self.V.shape[1:], problem.ridge_V)
-        fits = {"V": _Fit(self.V, sums["gram V"], ridge_V, problem.V_set)}
+        fits = {"V": Fit(self.V, sums["gram V"], ridge_V, problem.V_set)}
         for n in self.layers:
             gram = problem.gamma_of(n) * sums[f"gram {n}"]
             matrix = network.stacked_weights(n, self.W)
             grouped = matrix.reshape(*gram.shape[:-2], -1, gram.shape[-1])
             set_ = in_groups(problem.layer_set(n), gram)
-            fits[str(n)] = _Fit(grouped, gram, problem.layer_ridge(n).to(matrix), set_)
+            fits[str(n)] = Fit(grouped, gram, problem.layer_ridge(n).to(matrix), set_)
         residual = {"U": float(sums["residual"]) ** 0.5, "V": 0.0, "W": 0.0}
         decrease = {"U": float(sums["U"]), "V": 0.0, "W": 0.0}
         objective, rounding = float(sums["f"]), float(sums["rounding"])
@@ -149,7 +149,7 @@ class _Measurement:
 
 
 @dataclass(frozen=True)
-class _Fit:
+class Fit:
     """V, or the matrices of a layer side by side, with the Gram matrix that bounds the curvature of f in each row."""
 
     M: Tensor

@@ -45,6 +45,7 @@ CONSTANT = "all features of X are constant, so that every row gets the same pred
 REMEDIES = {
     Status.MAX_ITER: "raise max_iter, or fit again with warm_start=True to go on",
     Status.SCHEDULE_EXHAUSTED: 'use solver="proximal" or "stochastic"; the steps 1/t^2 of "alg1" run out',
+    Status.STALLED: 'use dtype="float64"; the steps are lost in rounding',
     Status.NONFINITE: 'use dtype="float64", or look for extreme values in X, y or sample_weight',
     Status.INTERRUPTED: "the last finished epoch is used, with held-out rows the best one; "
     "fit again with warm_start=True to go on",

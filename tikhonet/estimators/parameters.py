@@ -79,8 +79,9 @@ class Parameters(BaseEstimator):
         The loss that trains the network; the last two are for classes only.
     lift : {"auto", "fenchel", "tikhonov"} or Lift, default="auto"
         How ReLU is lifted: "auto" is Tikhonov for the paper's `solver="alg1"`, Fenchel for the others.
-    solver : {"stochastic", "proximal", "alg1"}, default="stochastic"
-        Mini-batches, or all rows at once by the convergent variant or by the paper's Alg. 1 as printed.
+    solver : {"stochastic", "proximal", "alg1", "certified"}, default="stochastic"
+        Mini-batches, or all rows at once: by the convergent variant, by the paper's Alg. 1 as printed, or by descent on
+        the network's own loss with a certificate of where it ends (`NetworkDescent`).
     gamma : "auto", float or sequence of float, default="auto"
         The weight of the lift, one for all hidden layers or one each; "auto" is 0.1 for "alg1", else 1.
     constraint : {"l1", "l2", "frobenius", "nonnegative"} or ConvexSet, default=None
@@ -295,4 +296,5 @@ def build_problem(parameters: Parameters, network: Network, loss: Loss, rows: fl
         gamma=parameters._gamma(),
         W_set=Everything() if constraint is None else constraint,
         ridge_V=parameters._method().ridge * rows,
+        ridge_W=parameters._method().ridge_W * rows,
     )

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 from torch.nn.grad import conv2d_weight
 
@@ -18,6 +18,7 @@ from tikhonet.network.arguments import COUNT
 from tikhonet.network.edges import Dense, Edge
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.image_edges import PADDING, ImageEdge, Size, Two, fits, pair_of
+from tikhonet.network.operations import placed
 from tikhonet.network.shapes import Shape
 
 
@@ -131,6 +132,12 @@ class Conv2d(ImageEdge, Dense):
     def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
         self.whole(rows, columns)
         return self, W
+
+    def module(self, W: Tensor | None, bias: Tensor | None = None) -> nn.Module:
+        assert W is not None
+        sizes, groups, biased = self.geometry, self.groups, bias is not None
+        layer = nn.Conv2d(self.source[0], self.channels, *sizes, groups=groups, bias=biased, device="meta")
+        return placed(layer, W.unflatten(1, self.filters[1:]), bias)
 
     def term(self, n: int, m: int) -> str:
         return f"W[{n},{m}] * u{m}"

@@ -19,6 +19,8 @@ from tikhonet.network.edges import Edge
 
 PATCHES = 2**21
 """Numbers in the matrix of patches that is held at a time."""
+FEW = 100
+"""Samples whose patches are enough to know the Gram matrix of a batch by: each has hundreds of them."""
 
 
 class Design(ABC):
@@ -41,8 +43,8 @@ class Design(ABC):
         """The map at the first samples alone."""
 
     @abstractmethod
-    def inputs(self) -> Tensor:
-        """All rows of inputs, as many for a sample as it has positions (and groups)."""
+    def few(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """Rows of inputs that are enough to know their Gram matrix by, and their weights."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,8 @@ class Rows(Design):
     def first(self, samples: int) -> Design:
         return Rows(self.A[:samples])
 
-    def inputs(self) -> Tensor:
-        return self.A
+    def few(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        return self.A, weight
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,13 @@ class Patches(Design):
     def first(self, samples: int) -> Design:
         return self[slice(0, samples)]
 
+    def few(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        A = self[slice(0, FEW)].inputs()
+        repeated = weight is not None and weight[:FEW].repeat_interleave(self.edges[0].positions).repeat(self.groups)
+        return A.flatten(0, -2), repeated if isinstance(repeated, Tensor) else None
+
     def inputs(self) -> Tensor:
+        """All patches, a row each; a matrix of them for each group, if there are several."""
         parts = []
         for edge, U in zip(self.edges, self.sources, strict=True):
             A = edge.gram_inputs(U)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.operations import Constant as Constant
-from tikhonet.network.operations import Operation
+from tikhonet.network.operations import Operation, as_module
 from tikhonet.network.operations import Product as Product
 from tikhonet.network.operations import Source as Source
 from tikhonet.network.registry import Registry
@@ -39,6 +39,8 @@ class Edge(ABC):
     """Whether sets, ridges and budgets act on W."""
     constant: ClassVar[bool] = False
     """Whether its source is the constant layer."""
+    by_image: ClassVar[bool] = False
+    """Whether its module wants its source as images rather than in one line."""
     kinds: ClassVar[Registry[type[Edge]]] = Registry("edges")
 
     def __init_subclass__(cls) -> None:
@@ -127,6 +129,10 @@ class Edge(ABC):
         unit = torch.eye(self.inputs) if W is None else torch.eye(self.inputs, dtype=W.dtype, device=W.device)
         return Product(self.apply(unit, W).T)
 
+    def module(self, W: Tensor | None, bias: Tensor | None = None) -> nn.Module:
+        """A module of torch with this operator's values, for inputs in the shape of the source, and this bias added."""
+        return as_module(self.export(W), bias)
+
     @abstractmethod
     def term(self, n: int, m: int) -> str:
         """The edge (n, m) in a formula."""
@@ -177,61 +183,6 @@ class Dense(Edge):
 
     def term(self, n: int, m: int) -> str:
         return f"W[{n},{m}] u{m}"
-
-
-class Bias(Dense):
-    """A vector added to all samples:  z = b, one column times the constant layer; it starts at zero, and is free.
-
-    An image has one number for each channel.
-    """
-
-    name = "bias"
-    penalised = False
-    constant = True
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.target[0], 1
-
-    @property
-    def positions(self) -> int:
-        return math.prod(self.target[1:])
-
-    @property
-    def fan_in(self) -> int:
-        return 0
-
-    def spread(self, W: Tensor | None) -> Tensor:
-        """The column W with each channel's number at all of its positions."""
-        assert W is not None
-        return W.repeat_interleave(self.positions, 0)
-
-    def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
-        return super().apply(U, self.spread(W), out)
-
-    def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
-        return super().adjoint(R, self.spread(W), out, alpha)
-
-    def product(self, R: Tensor, U: Tensor) -> Tensor:
-        return R.reshape(len(R), *self.shape[:1], self.positions).sum(2).T @ U
-
-    def gram_inputs(self, U: Tensor) -> Tensor:
-        return U.repeat_interleave(self.positions, 0)
-
-    def feeds(self, W: Tensor | None) -> Tensor:
-        return super().feeds(self.spread(W))
-
-    def onward(self, W: Tensor | None) -> Tensor:
-        return super().onward(self.spread(W))
-
-    def random(self, generator: torch.Generator, deviation: float) -> Tensor:
-        return super().random(generator, 0.0)  # drawn all the same, so that other edges have the same with and without
-
-    def export(self, W: Tensor | None) -> Operation:
-        return Constant(self.spread(W)[:, 0])
-
-    def term(self, n: int, m: int) -> str:
-        return f"b{n}"
 
 
 class Fixed(Edge):

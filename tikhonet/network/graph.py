@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-import tikhonet.network.convolution  # noqa: F401 (files name its edges)
+import tikhonet.network.bias
+import tikhonet.network.convolution  # noqa: F401 (edges are known by name)
 from tikhonet.network.activation import Activation
 from tikhonet.network.arguments import COUNT, check_type, shown
 from tikhonet.network.connections import BIAS as BIAS
@@ -160,6 +161,11 @@ class Network:
     def shape(self, pair: Pair) -> tuple[int, int]:
         """The rows and columns of `W[n, m]`."""
         return self.edges[pair].shape
+
+    def rows(self, X: Any) -> Any:
+        """Images in their shape, of any array type, as a row for each; anything else as it is."""
+        shaped = len(self.shapes[0]) > 1 and tuple(getattr(X, "shape", ()))[1:] == self.shapes[0]
+        return X.reshape(len(X), -1) if shaped else X
 
     def layers(self, X: Tensor) -> Layers:
         """The layers that are given: the input and, if any layer has a bias, the constant."""

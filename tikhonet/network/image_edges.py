@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from tikhonet.network.arguments import COUNT, Numbers
@@ -41,6 +41,8 @@ def pair_of(name: str, value: Size, allowed: Numbers = COUNT) -> Two:
 @dataclass(frozen=True)
 class ImageEdge(Edge):
     """An edge from a layer of images to another shape that its parameters say."""
+
+    by_image: ClassVar[bool] = True
 
     def check(self) -> None:
         found = self.leads_to(self.source)
@@ -167,6 +169,9 @@ class AvgPool2d(Average):
         back: Tensor = torch.ops.aten.avg_pool2d_backward(images, like, *self.geometry, False, True, None)
         return back.flatten(1)
 
+    def module(self, W: Tensor | None, bias: Tensor | None = None) -> nn.Module:
+        return nn.AvgPool2d(*self.geometry)
+
 
 @dataclass(frozen=True)
 class GlobalAverage(Average):
@@ -187,3 +192,6 @@ class GlobalAverage(Average):
 
     def spread(self, R: Tensor) -> Tensor:
         return (R / self.pixels).repeat_interleave(self.pixels, 1)
+
+    def module(self, W: Tensor | None, bias: Tensor | None = None) -> nn.Module:
+        return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())

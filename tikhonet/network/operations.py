@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,3 +28,26 @@ class Product:
 
 
 Operation = Constant | Source | Product
+
+
+def as_module(operation: Operation, bias: Tensor | None = None) -> nn.Module:
+    """A module of torch for a product, with a bias perhaps, or for the source as it is."""
+    return linear(operation.matrix, bias) if isinstance(operation, Product) else nn.Identity()
+
+
+def linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
+    """`nn.Linear` with this weight and bias."""
+    # On the meta device the layer draws no initial weights: neither time nor torch's random state is spent.
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
+    return placed(layer, weight, bias)
+
+
+Weighted = TypeVar("Weighted", nn.Linear, nn.Conv2d)
+
+
+def placed(layer: Weighted, weight: Tensor, bias: Tensor | None) -> Weighted:
+    """The layer with copies of these parameters."""
+    layer.weight = nn.Parameter(weight.detach().clone())
+    if bias is not None:
+        layer.bias = nn.Parameter(bias.detach().clone())
+    return layer

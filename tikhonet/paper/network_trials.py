@@ -19,7 +19,7 @@ from torch import Tensor
 
 from tikhonet.descent.certificates import Check, certify, check_feasible, check_stationary
 from tikhonet.descent.full import BlockDescent
-from tikhonet.descent.result import History, Status
+from tikhonet.descent.result import History, Result, Status
 from tikhonet.descent.start import initial_blocks
 from tikhonet.descent.stationarity import measure_stationarity
 from tikhonet.model.svm import choose_svm
@@ -109,10 +109,12 @@ class FullBatch(NetworkMethod):
         def heard(history: History) -> None:
             watch(history.iterations)
 
-        result = self.solver.run(self.problem, X, targets, seed=seed, watch=heard)
+        return self.outcome(self.solver.run(self.problem, X, targets, seed=seed, watch=heard))
+
+    def outcome(self, result: Result) -> Outcome:
         stop_if_interrupted(result.status)
         certificate, history = certify(result), result.history
-        objective = [value / len(X) for value in history.objective]
+        objective = [value / len(result.samples) for value in history.objective]
         fields = fields_of(objective, 0, history.seconds, result.status.name, result.message)
         reached, start = certificate.stationarity.total, history.stationarity[0].total
         checked = {"residual": finite(reached), "start_residual": finite(start), "checks": dicts(certificate.checks)}

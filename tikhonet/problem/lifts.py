@@ -27,6 +27,8 @@ class Lift(ABC):
     kinds: ClassVar[Registry[type[Lift]]] = Registry("lift")
     quadratic: bool
     """Whether psi(z) = 1/2 |z|^2: then D is jointly convex and all hidden layers form one block."""
+    tight: ClassVar[bool] = False
+    """Whether D(u, z) = 0 wherever u = sigma(z): then f at the forward pass is the network's own loss."""
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
@@ -77,6 +79,7 @@ class Fenchel(Lift):
 
     name = "fenchel"
     quadratic = False
+    tight = True
 
     def slope(self, Z: Tensor, activation: Activation, out: Tensor | None = None) -> Tensor:
         return activation.value(Z) if out is None else activation.value_(Z if out is Z else out.copy_(Z))

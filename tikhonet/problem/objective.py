@@ -35,6 +35,11 @@ class Blocks:
     V: Tensor
     W: Weights
 
+    def norms(self) -> dict[str, float]:
+        """The norms of V and of each W, by their names."""
+        named = {"V": self.V} | {f"W[{n},{m}]": matrix for (n, m), matrix in self.W.items()}
+        return {name: float(matrix.double().norm()) for name, matrix in named.items()}
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -133,6 +138,16 @@ class Problem:
         ridges = [self.edge_ridge((n, m)) for m in self.network.learned_sources(n)]
         widths = torch.tensor(self.network.stacked_widths(n))
         return torch.tensor(ridges, dtype=torch.float64).repeat_interleave(widths)
+
+    def unbounded(self) -> list[str]:
+        """The names of V and the W that could grow without end while f falls: no ridge and no bounded set holds them.
+
+        Where there are none U is bounded too: D(u, z) >= 1/2 |u - sigma(z)|^2, and f does not rise.
+        """
+        held = {"V": self.ridge_V > 0 or self.V_set.bounded}
+        for n, m in self.network.learned:
+            held[f"W[{n},{m}]"] = self.edge_ridge((n, m)) > 0 or self.edge_set((n, m)).bounded
+        return [name for name, is_held in held.items() if not is_held]
 
     def feature_groups(self) -> tuple[tuple[int, ...], ...]:
         """The convex blocks of U: all hidden layers at once, or one by one from the last."""

@@ -26,6 +26,11 @@ class ConvexSet(ABC):
     everything: ClassVar[bool] = False
     """Whether it holds all matrices, so that nothing needs to be projected."""
 
+    @property
+    def bounded(self) -> bool:
+        """Whether no matrix of the set is larger than some number."""
+        return False
+
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
             cls.kinds.add(cls.name, cls)
@@ -98,6 +103,10 @@ class Box(ConvexSet):
         if not bool((torch.as_tensor(self.lower) <= torch.as_tensor(self.upper)).all()):
             raise ValueError(f"lower must not exceed upper, got {self.lower} and {self.upper}")
 
+    @property
+    def bounded(self) -> bool:
+        return all(bool(torch.as_tensor(bound).isfinite().all()) for bound in (self.lower, self.upper))
+
     def check(self, shape: tuple[int, int], name: str) -> None:
         for side, bound in (("lower", self.lower), ("upper", self.upper)):
             if isinstance(bound, Tensor) and bound.ndim and tuple(bound.shape) != shape:
@@ -131,6 +140,10 @@ class Ball(ConvexSet):
 
     def __post_init__(self) -> None:
         POSITIVE.check("radius", self.radius)
+
+    @property
+    def bounded(self) -> bool:
+        return True
 
     @abstractmethod
     def norm(self, M: Tensor) -> Tensor:

@@ -114,7 +114,7 @@ class ArrayBatches:
 class GivenBatches:
     """The user's own batches, (X, targets) or (X, targets, weight), in the order given at every pass.
 
-    Anything that can be iterated anew and has a length: a list, a torch DataLoader.
+    Anything that can be iterated anew and has a length: a list, a torch DataLoader; images may have their shape.
     """
 
     source: Iterable[tuple[Tensor, ...]]
@@ -132,7 +132,8 @@ class GivenBatches:
 
     def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
         for batch in self.source:
-            yield Batch(*(torch.as_tensor(part).to(self.device, self.dtype) for part in batch))
+            X, *rest = (torch.as_tensor(part).to(self.device, self.dtype) for part in batch)
+            yield Batch(X.flatten(1) if X.ndim > 2 else X, *rest)
 
 
 def as_batches(

@@ -48,6 +48,8 @@ LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
 SPARSE = replace(USUAL, change=0.9, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
 """With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md)."""
+IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0)
+"""For networks of images: a patch has few entries, so the whole inverse is cheap (docs/log/images.md)."""
 DEEP = Preset(
     change=0.08,
     momentum=0.8,
@@ -67,7 +69,7 @@ to the end, and the directions in which inputs vary little count as much as the 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The constants of a step; None is what suits the network and the run (`DEEP`, `SPARSE`, `LASTING`, `USUAL`).
+    """The constants of a step; None is what suits network and run (`DEEP`, `IMAGES`, `SPARSE`, `LASTING`, `USUAL`).
 
     They hold for batches of 1000 rows and are converted for others, so that a setting means the same per sample.
 
@@ -129,6 +131,7 @@ class Recipe:
         names = [part.name for part in fields(Preset) if hasattr(self, part.name)]
         given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         shallow = SPARSE if self.budget else LASTING if long else USUAL
+        shallow = IMAGES if network.has_images else shallow
         return replace(DEEP if deep_and_plain(network) else shallow, **given)
 
     def place(self, set_: ConvexSet, M: Tensor) -> Tensor:

@@ -101,6 +101,7 @@ class Stochastic(Recipe):
         check_type("problem", problem, Problem)
         check_type("resume", resume, TrainingState, NoneType)
         SEED.check("seed", seed)
+        X = problem.network.rows(X)
         batches = as_batches(X, targets, weight, self.batch_size, dtype, device, whole=self.polish is not None)
         first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
         if first is None:
@@ -274,7 +275,8 @@ def input_scale(X: Tensor, reduce: Reduce) -> float:
 def check_validation(problem: Problem, validation: Validation, first: Batch) -> Batch:
     """The validation rows in the type of the first batch and on its device; raises where they do not fit."""
     try:
-        rows = Batch(*(tensor(part).to(first.X) for part in validation))
+        X, *rest = validation
+        rows = Batch(*(tensor(part).to(first.X) for part in (problem.network.rows(X), *rest)))
         problem.check(Samples(*rows))
         outputs = first.targets.shape[1]
         if rows.targets.shape[1] != outputs:

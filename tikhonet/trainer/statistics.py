@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.descent.convex import ModelStep, accelerate, minimise_quadratic
+from tikhonet.network.designs import Design
 from tikhonet.network.registry import Registry
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
@@ -50,6 +51,17 @@ def mean_squares(reduce: Reduce, rows: float, *matrices: Tensor) -> list[Tensor]
     if reduce is keep:
         return [M.square().mean() for M in matrices]
     return list(reduce(torch.stack([M.square().sum() for M in matrices])) / (rows * matrices[0].shape[1]))
+
+
+def metric_inputs(design: Design, batch: Batch, total: float, reduce: Reduce) -> tuple[Batch, float]:
+    """Rows for a Gram matrix and their total weight: one for each sample, or the patches of some images."""
+    A, weight = design.few(batch.weight)
+    if len(A) == len(batch.X):
+        return batch._replace(X=A), total
+    if weight is not None and not bool(weight.any()):
+        weight = None
+    rows = Batch(A, A, weight)
+    return rows, add_numbers(reduce, rows.total)[0]
 
 
 def is_finite(*matrices: Tensor) -> bool:

@@ -25,7 +25,7 @@ from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.budget import Pruner
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.state import TrainingState
-from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, mean_squares
+from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, mean_squares, metric_inputs
 from tikhonet.trainer.sweep import TINY, Dropout, Pass, forward, targets_sweep
 
 NUMERICAL = FloatingPointError, torch.linalg.LinAlgError  # type: ignore[attr-defined]
@@ -65,8 +65,8 @@ class Stepper:
     ) -> Stepper:
         """The steps of a run of `total` batches like the `first`; the pools of dropout masks are drawn here."""
         network = problem.network
-        if network.has_images:
-            raise ArgumentError("network", "network must have flat layers here; use BlockDescent for images")
+        if recipe.budget and network.has_images:
+            raise ArgumentError("budget", "budget must be None for networks of images; leave it out")
         size = add_numbers(reduce, len(first.X))[0] / 1000
         preset = recipe.preset(network, total * size > LONG)
         pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging)
@@ -201,8 +201,8 @@ class Stepper:
         if fresh or pace.renews(state.step, pace.gram_every):
             layers = {}
             for n, layer in state.layers.items():
-                inputs = batch._replace(X=problem.network.design(n, here.A).inputs())
-                layers[n] = changed(layer, gram=layer.gram.update(inputs, rows, beta=pace.beta, reduce=self.reduce))
+                inputs, total = metric_inputs(problem.network.design(n, here.A), batch, rows, self.reduce)
+                layers[n] = changed(layer, gram=layer.gram.update(inputs, total, beta=pace.beta, reduce=self.reduce))
         return changed(state, classifier=classifier, layers=layers)
 
     def step_weights(
@@ -214,11 +214,11 @@ class Stepper:
         probed rows over all ranks. The new matrices are in their sets.
         """
         network, pace, reduce = self.problem.network, self.pace, self.reduce
-        A = network.design(n, here.A).inputs()
-        R = layer.direction(reduce(residual.T @ A)).div_(-rows)
+        design = network.design(n, here.A)
+        R = layer.direction(reduce(design.product(residual))).div_(-rows)
         momentum = layer.momentum.mul_(pace.momentum).add_(R, alpha=1 - pace.momentum)
-        probe = slice(0, pace.probe_rows)
-        latest, now = map(float, mean_squares(reduce, probed, A[probe] @ R.T, here.Z[n][probe]))
+        some = design.first(pace.probe_rows).scores(R)
+        latest, now = map(float, mean_squares(reduce, probed, some, here.Z[n][: pace.probe_rows]))
         means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
         signal, change, share = (follow(mean, value, pace.probe_speed) for mean, value in means)
         counted = pace.counted(change, latest, share)

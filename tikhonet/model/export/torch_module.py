@@ -2,9 +2,9 @@
 
     u_0 = (e - shift) / scale,   u_n = activation(sum over m in M_n of W_{n,m} u_m),   scores = V u_N + intercept
 
-e is the encoded row x; a row of numbers alone is its own. The module is made of `nn.Linear` and `nn.Identity`, one for
-each edge, so tools that look for these find them; a sparse module has `SparseLinear` in place of `nn.Linear` for the
-matrices that are smaller so.
+e is the encoded row x; a row of numbers alone is its own. The module is made of `nn.Linear`, `nn.Identity` and, for
+images, `nn.Conv2d` and means, one for each edge, so tools that look for these find them; a sparse module has
+`SparseLinear` in place of `nn.Linear` for the matrices that are smaller so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tikhonet.model.encoding import Encoding
 from tikhonet.model.export.format import Export, Format, dense_ram
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Floats, Scaling
-from tikhonet.network.edges import Constant, Product
+from tikhonet.network.operations import Constant, Product, Source, linear
 
 
 def to_torch(model: Model, *, sparse: bool = False) -> nn.Module:
@@ -126,14 +126,24 @@ class TorchNetwork(nn.Module):
         self.sources: list[tuple[int, list[int]]] = [(n, []) for n in network.hidden]
         self.edges = nn.ModuleDict()
         self.biases = nn.ParameterDict()
-        make = _smaller if sparse else _linear
+        make = _smaller if sparse else linear
         for n, sources in self.sources:
-            for m, term in model.terms(n):
-                if isinstance(term, Constant):
-                    self.biases[str(n)] = nn.Parameter(_copy(term.values, dtype))
+            for m in network.sources(n):
+                edge, W = network.edges[n, m], model.W.get((n, m))
+                if edge.by_image:
+                    shaped = nn.Unflatten(1, edge.source), edge.module(W).to("cpu", dtype), nn.Flatten()
+                    sources.append(m)
+                    self.edges[_key(n, m)] = nn.Sequential(*shaped)
                     continue
+                match edge.export(W):
+                    case Constant(values):
+                        self.biases[str(n)] = nn.Parameter(_copy(values, dtype))
+                        continue
+                    case Product(matrix):
+                        self.edges[_key(n, m)] = make(_copy(matrix, dtype))
+                    case Source():
+                        self.edges[_key(n, m)] = nn.Identity()
                 sources.append(m)
-                self.edges[_key(n, m)] = make(_copy(term.matrix, dtype)) if isinstance(term, Product) else nn.Identity()
         intercept = _copy(head.intercept, dtype) if model.head else None
         self.head: nn.Linear | SparseLinear = make(_copy(head.coef, dtype), intercept)
         self.register_buffer("shift", _copy(model.scaling.shift, torch.float64))
@@ -166,22 +176,13 @@ def _copy(values: Tensor | Floats, dtype: torch.dtype) -> Tensor:
     return torch.as_tensor(values).detach().to("cpu", dtype, copy=True).contiguous()
 
 
-def _linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
-    # On the meta device the layer draws no initial weights: neither time nor torch's random state is spent.
-    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
-    layer.weight = nn.Parameter(weight)
-    if bias is not None:
-        layer.bias = nn.Parameter(bias)
-    return layer
-
-
 def _smaller(weight: Tensor, bias: Tensor | None = None) -> nn.Linear | SparseLinear:
     """Sparse where that takes less memory: a value and a 32-bit column for each nonzero, a 32-bit end for each row."""
     entries = int(weight.count_nonzero())
     size = weight.element_size()
     if (size + 4) * entries + 4 * (len(weight) + 1) < size * weight.numel():
         return SparseLinear(weight, bias)
-    return _linear(weight, bias)
+    return linear(weight, bias)
 
 
 class SparseLinear(nn.Module):

@@ -197,7 +197,7 @@ class QuadraticPenalty:
         goal = split.Z[n] + split.P[n]
         if fixed := network.fixed_sources(n):
             goal -= network.pre_activation(n, split.A, W, fixed)
-        solution = least_squares(network.design(n, split.A).inputs(), goal, self.ridge)
+        solution = least_squares(network.design(n, split.A).few()[0], goal, self.ridge)
         return {edge: part.contiguous() for edge, part in network.split_weights(n, solution).items()}
 
 

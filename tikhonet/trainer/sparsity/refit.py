@@ -104,10 +104,9 @@ def add_up(problem: Problem, batches: Iterable[Batch], blocks: Blocks, damping: 
             add(sums.power, m, batch.weigh(A).mul(A).sum(0))
         for n in network.hidden:
             if network.learned_sources(n):
-                A = network.design(n, here.A).inputs()
-                weighted = batch.weigh(A)
-                add(sums.gram, n, weighted.T @ A)
-                add(sums.pull, n, grad_Z[n].T @ weighted.neg())
+                design = network.design(n, here.A)
+                add(sums.gram, n, design.gram(batch.weight))
+                add(sums.pull, n, design.product(batch.weigh(grad_Z[n]).neg()))
         sums.weight += batch.total
     for name in (sums.gram, sums.pull, sums.power):
         name |= {n: reduce(part) for n, part in name.items()}

@@ -1,0 +1,212 @@
+"""Tables of the benchmarks, from the lines that they leave with `--record`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from statistics import fmean, median, pstdev
+from typing import Any
+
+from blocks import ROOT, TABLES, basis_of, markdown, mean, measured, table
+from scipy.stats import rankdata
+
+
+@table
+def deep_tuning() -> str:
+    """What the rivals miss on held-out images, by setting."""
+    rows, machines = [], set()
+    for name, what in (("mnist-10000", "error %"), ("mnist-10000-48bits", "100 (1 - mAP)")):
+        for line in curves(name):
+            if "trial" in line:
+                machines.add(line["machine"])
+                settings = ", ".join(f"{key} {value:g}" for key, value in line["settings"].items())
+                least = min(line["curve"], key=lambda point: point[2])
+                rows.append(
+                    [line["solver"], settings, what, f"{line['curve'][-1][2]:.2f}", f"{least[2]:.2f} after {least[0]}"]
+                )
+    return markdown(["", "settings", "held out", "at the end", "at its best"], rows) + one_seed(
+        machines, "mnist-10000*"
+    )
+
+
+@table
+def deep_mnist() -> str:
+    """Test error by training seconds of the plain 48 x 256 network."""
+    rows, machines = [], set()
+    for line in curves("mnist-60000"):
+        if line["timed"]:
+            machines.add(line["machine"])
+            reached = [
+                next((f"{s:.1f}" for _, s, error in line["curve"] if error <= goal), "")
+                for goal in (2.5, 2.2, 2.0, 1.8)
+            ]
+            _, seconds, error = line["curve"][-1]
+            rows.append([f"{line['solver']}, {line['epochs']} epochs", *reached, f"{error:.2f}", f"{seconds:.0f}"])
+    head = ["seconds to", "2.5%", "2.2%", "2.0%", "1.8%", "error % at the end", "seconds in all"]
+    return markdown(head, rows) + one_seed(machines, "mnist-60000")
+
+
+@table
+def deep_codes() -> str:
+    """mAP of 48-bit codes by pass."""
+    rows, machines = [], set()
+    for name, images in (("mnist-10000-48bits", "10,000"), ("mnist-60000-48bits", "60,000")):
+        for line in curves(name):
+            if "trial" not in line:
+                machines.add(line["machine"])
+                at = {k: f"{1 - missed / 100:.3f} ({s:.0f} s)" for k, s, missed in line["curve"]}
+                rows.append([f"{line['solver']}, {images} images", *(at.get(k, "") for k in (1, 2, 3, 10, 20))])
+    head = ["mAP after epoch or iteration", "1", "2", "3", "10", "20"]
+    return markdown(head, rows) + one_seed(machines, "mnist-*-48bits")
+
+
+def curves(name: str) -> list[dict[str, Any]]:
+    """The lines of a file of benchmarks/deep.py."""
+    return [json.loads(line) for line in (ROOT / "results" / "deep" / f"{name}.jsonl").read_text().splitlines()]
+
+
+def one_seed(machines: set[str], name: str) -> str:
+    (machine,) = machines
+    return f"\n\n(One seed each; {machine}; records: `results/deep/{name}.jsonl`.)"
+
+
+@table
+def full_batch() -> str:
+    """Full-batch iterations of the paper's network."""
+    run = measured("full_batch")
+    rows = [
+        [
+            f"{line['solver']}, t = {line['t']}",
+            f"{line['seconds']:.1f}",
+            f"{line['float32']:.1f} float32, {line['float64']:.1f} float64",
+            f"{line['kkt']:.1e}",
+        ]
+        for line in run["values"]["iterations"]
+    ]
+    head = ["", "CPU seconds", "products of images x 784 x 784", "u-step KKT"]
+    peak = f"{run['values']['images']:,} images, at most {run['values']['peak GB']:.1f} GB."
+    return markdown(head, rows) + basis_of(run, peak)
+
+
+@table
+def nonnegative_qp() -> str:
+    run = measured("nonnegative_qp")
+    rows = [[name, f"{found['ms']:.2f}", f"{found['kkt']:.1e}"] for name, found in run["values"].items()]
+    return markdown(["", "CPU ms a sample", "KKT residual"], rows) + basis_of(run)
+
+
+@table
+def row_projection() -> str:
+    run = measured("row_projection")
+    rows = [[name, *(f"{value:.2f}" for value in found.values())] for name, found in run["values"].items()]
+    head = ["CPU ms", "projection", "by sorting", "one pass with a known threshold"]
+    return markdown(head, rows) + basis_of(run, "784 x 784.")
+
+
+@table
+def hamming_search() -> str:
+    run = measured("hamming_search")
+    rows = [[name, f"{value:.3f}"] for name, value in run["values"]["seconds"].items()]
+    rows += [
+        [f"{name}, for a tenth of the queries", f"{value:.3f}"]
+        for name, value in run["values"]["of 100 queries"].items()
+    ]
+    return markdown(["", "CPU seconds"], rows) + basis_of(run)
+
+
+@table
+def stochastic_epoch() -> str:
+    run = measured("stochastic_epoch")
+    found = run["values"]
+    seconds = spread([epoch["seconds"] for epoch in found["epochs"]], ".1f")
+    head = ["rows", "products of 1000 x 784 x 784", "CPU seconds an epoch"]
+    rows = [[f"{found['rows']:,}", f"{found['products']:.0f}", seconds]]
+    return markdown(head, rows) + basis_of(run)
+
+
+def spread(values: Sequence[float], form: str) -> str:
+    return " to ".join(dict.fromkeys(f"{value:{form}}" for value in (min(values), max(values))))
+
+
+@table
+def energy_rule() -> str:
+    run = measured("energy_rule")
+    rows = [
+        [
+            name,
+            *(mean(found[rule], 1) for rule in ("head", "V", "energy")),
+            *(f"{fmean(found[k]):.3f}" for k in ("ms forward", "ms energy")),
+        ]
+        for name, found in run["values"].items()
+    ]
+    head = ["network", "error %: logistic head", "V", "energy", "CPU ms a row: forward", "energy"]
+    return markdown(head, rows) + basis_of(run, "± over the splits.")
+
+
+@table
+def sparse_inference() -> str:
+    run = measured("sparse_inference")
+    rows = [
+        [name, f"{found['us']:.0f}", f"{median(found['ratios']):.1f} ({spread(found['ratios'], '.1f')})"]
+        for name, found in run["values"]["one row"].items()
+    ]
+    head = ["one row", "CPU us (median)", "dense torch / this: median (least to most of 10 streaks)"]
+    return markdown(head, rows) + basis_of(run)
+
+
+@table
+def export_sizes() -> str:
+    run, more = measured("export_sizes"), {True: "", False: " and the runtime's own"}
+    rows = [
+        [size["format"], f"{size['flash']:,}", f"{size['ram']:,}{more[size['complete']]}"]
+        for size in run["values"]["formats"]
+    ]
+    return markdown(["format", "flash bytes", "RAM bytes"], rows) + basis_of(run)
+
+
+@table
+def exported_sizes() -> str:
+    run = measured("sparse_inference")
+    tested = run["values"]["tested"]
+    rows = [
+        [name, f"{size['flash']:,}", f"{size['ram']:,}", f"{100 * size['wrong'] / tested:.2f}", f"{size['other']}"]
+        for name, size in run["values"]["sizes"].items()
+    ]
+    head = ["", "flash bytes", "RAM bytes", "test error %", f"labels other than dense torch's, of {tested:,}"]
+    return markdown(head, rows) + basis_of(run)
+
+
+MODELS = ("BCD", "MLP", "MLP tuned", "HistGradientBoosting", "linear")
+
+
+def tabular(task: str, features: str) -> str:
+    """Mean scores over the splits (standard deviation) of every table, then mean rank, fit time and probabilities."""
+    lines = (ROOT / "results" / "tabular" / "fits.jsonl").read_text().splitlines()
+    fits = [fit for fit in map(json.loads, lines) if (fit["task"], fit["features"]) == (task, features)]
+    models = sorted({fit["model"] for fit in fits}, key=lambda name: MODELS.index(name) if name in MODELS else 99)
+    names = list(dict.fromkeys(fit["table"] for fit in fits))
+    found: dict[tuple[str, str], list[float]] = {(name, model): [] for name in names for model in models}
+    for fit in fits:
+        found[fit["table"], fit["model"]].append(100 * fit["score"])
+    rows = [[name, *(f"{fmean(v):.1f} ({pstdev(v):.1f})" for v in (found[name, m] for m in models))] for name in names]
+    ranks = [rankdata([-round(fmean(found[name, model]), 2) for model in models]) for name in names]
+    rows.append(["mean rank", *(f"{fmean(column):.2f}" for column in zip(*ranks, strict=True))])
+    for title, key, total in (
+        ("fit time, CPU s", "cpu_seconds", True),
+        ("log loss", "log_loss", False),
+        ("ece", "ece", False),
+    ):
+        values = [[fit[key] for fit in fits if fit["model"] == model and key in fit] for model in models]
+        if all(values):
+            rows.append([title, *(f"{sum(v):.1f}" if total else f"{fmean(v):.3f}" for v in values)])
+    (machine,) = {fit["machine"] for fit in fits}
+    splits = len({fit["seed"] for fit in fits})
+    return (
+        f"{markdown(['table', *models], rows)}\n\n({splits} splits, {machine}; records: `results/tabular/fits.jsonl`.)"
+    )
+
+
+for task in ("classes", "numbers"):
+    for features in ("scaled", "raw"):
+        TABLES[f"tabular-{task}-{features}"] = partial(tabular, task, features)

@@ -1,0 +1,226 @@
+"""Tables of the experiments that `tikhonet reproduce` runs, from their records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from blocks import Record, Rows, basis, by, field, markdown, mean, number, paired, records, span, table
+
+SOLVERS = ("stochastic", "adam", "rmsprop", "adadelta", "adagrad", "nesterov", "sgd")
+
+
+@table
+def mnist_solvers() -> str:
+    """Sec. 3.3.1 with back-propagation beside it, on both data sets."""
+    mnist, fashion = (by(records(folder), "method") for folder in ("mnist", "fashion-mnist"))
+    rows = []
+    for name in (*SOLVERS, "stochastic-s", "alg1", "alg1-s", "proximal", "proximal-s", "untrained", "pixels"):
+        line = [mnist[name][0]["title"]]
+        for found in (mnist, fashion):
+            line += [mean(field(found[name], "error")), f"{fmean(field(found[name], 'seconds')):.0f}"]
+        rows.append([*line, f"{len(mnist[name])}"])
+    head = ["", "MNIST, test error %", "seconds", "Fashion-MNIST, test error %", "seconds", "trials (MNIST)"]
+    test = f"Stochastic BCD less Adam on MNIST: {paired(mnist['stochastic'], mnist['adam'])}."
+    passes = f"{mnist['adam'][0]['passes']} and {fashion['adam'][0]['passes']} epochs; the full-batch solvers see "
+    passes += f"{mnist['alg1'][0]['samples']:,} images for {mnist['alg1'][0]['passes']} iterations. {test} "
+    p, tested = fmean(field(mnist["stochastic"], "error")) / 100, mnist["adam"][0]["data"]["test"]
+    passes += (
+        f"Beyond the trials, {tested:,} test images alone leave a difference of two such errors a standard error of "
+    )
+    passes += f"{100 * (2 * p * (1 - p) / tested) ** 0.5:.2f}."
+    return markdown(head, rows) + basis("mnist` and `results/fashion-mnist", mnist | {"": fashion["adam"]}, passes)
+
+
+@table
+def mnist_digits() -> str:
+    """What `make demo` finds."""
+    found = by(records("digits"), "method")
+    rows = []
+    for name in (
+        "pixels",
+        "untrained",
+        "alg1",
+        "alg1-s",
+        "proximal",
+        "proximal-s",
+        "stochastic",
+        "stochastic-s",
+        "adam",
+    ):
+        own = found[name]
+        objective = [record["objective"][-1] for record in own if record["objective"]]
+        density = [fmean([v for k, v in record["nonzero"].items() if k != "V"]) for record in own if record["nonzero"]]
+        rows.append(
+            [
+                own[0]["title"],
+                number(fmean(objective), 2) if objective else "",
+                number(fmean(residual), 2) if (residual := field(own, "residual")) else "",
+                ", ".join(sorted({record["status"] for record in own})) if objective else "",
+                f"{fmean(density):.1f}" if density and objective else "",
+                mean(field(own, "error")),
+            ]
+        )
+    head = ["", "objective per image", "projected gradient", "ended as", "nonzero %", "test error %"]
+    return markdown(head, rows) + basis("digits", found)
+
+
+@table
+def sparse_short() -> str:
+    """Error against nonzeros, ours and pruned Adam."""
+    rows: list[list[str]] = []
+    groups: Rows = {}
+    for folder, title in (("sparse", "MNIST"), ("sparse-fashion", "Fashion-MNIST")):
+        found = by(records(folder), "method")
+        for name, dense, way in (("`tikhonet`", "dense", "budget-"), ("Adam, pruned gradually", "adam", "gradual-")):
+            cells = [found.get(key, []) for key in (dense, *(f"{way}{share}" for share in ("5", "2.42", "1", "0.5")))]
+            rows.append([f"{title}, {name}", *(mean(field(own, "error")) for own in cells)])
+            groups |= {f"{title} {name} {at}": own for at, own in enumerate(cells)}
+    head = ["test error %, by nonzero weights", "all", "5%", "2.42%", "1%", "0.5%"]
+    return markdown(head, rows) + basis("sparse` and `results/sparse-fashion", groups, "A single figure is one trial.")
+
+
+@table
+def sparse_all() -> str:
+    return sparse_table("sparse")
+
+
+@table
+def sparse_fashion() -> str:
+    return sparse_table("sparse-fashion")
+
+
+def sparse_table(folder: str) -> str:
+    found = by(records(folder), "method")
+    dense = fmean(field(found["dense"], "error"))
+    rows = []
+    for own in sorted(
+        found.values(), key=lambda own: (own[0]["family"] == "sgd", own[0]["method"].split("-")[0], -density(own))
+    ):
+        errors, seconds = field(own, "error"), field(own, "seconds")
+        each = ", ".join(f"{error:.2f}" for error in errors) if len(errors) > 1 else ""
+        rows.append(
+            [own[0]["title"], f"{density(own):.2f}", mean(errors), each, f"{fmean(errors) - dense:+.2f}", span(seconds)]
+        )
+    head = ["", "nonzero %", "test error %", "by seed", "over dense", "seconds"]
+    return markdown(head, rows) + basis(folder, found)
+
+
+def density(found: Sequence[Record]) -> float:
+    """Mean percent of nonzeros over the W."""
+    return fmean(fmean([v for k, v in record["nonzero"].items() if k != "V"]) for record in found)
+
+
+WAYS = ("bcd", "fewer", "words", "adam", "classifier", "admm", "penalty", "sdh", "itq", "pca", "random")
+
+
+@table
+def hashing_short() -> str:
+    """48 bits on both data sets."""
+    rows: list[list[str]] = []
+    groups: Rows = {}
+    both = {folder: by(records(folder), "method") for folder in ("hashing-mnist", "hashing-cifar10")}
+    for way in ("bcd", "fewer", "adam", "classifier", "penalty", "sdh"):
+        line: list[str] = []
+        for folder, found in both.items():
+            own = found.get(f"{way}-48", [])
+            line = line or [own[0]["title"]]
+            groups[f"{folder} {way}"] = own
+            line += [mean(scores(own), 3), f"{min(field(own, 'seconds')):.0f}" if own else ""]
+        rows.append(line)
+    head = ["48 bits", "MNIST, 48 x 256: mAP", "least seconds", "CIFAR-10 descriptors, 16 x 1024: mAP", "least seconds"]
+    return markdown(head, rows) + basis("hashing-mnist` and `results/hashing-cifar10", groups)
+
+
+def scores(found: Sequence[Record]) -> list[float]:
+    return [record["retrieval"]["mean_average_precision"]["expected"] for record in found]
+
+
+@table
+def hashing_digits() -> str:
+    return hashing_table("hashing-digits")
+
+
+@table
+def hashing_mnist() -> str:
+    return hashing_table("hashing-mnist")
+
+
+@table
+def hashing_mnist_5000() -> str:
+    return hashing_table("hashing-mnist-5000")
+
+
+@table
+def hashing_cifar10() -> str:
+    return hashing_table("hashing-cifar10")
+
+
+@table
+def hashing_cifar10_5000() -> str:
+    return hashing_table("hashing-cifar10-5000")
+
+
+@table
+def hashing_cifar10_pixels() -> str:
+    return hashing_table("hashing-cifar10-pixels")
+
+
+def hashing_table(folder: str) -> str:
+    """mAP by length, the widest bounds by ties, and the ball of radius 2 at 48 bits, or the most that there are."""
+    found = by(records(folder), "method")
+    lengths = sorted({record["bits"] for own in found.values() for record in own})
+    rows, longest = [], 48 if 48 in lengths else lengths[-1]
+    for way in [way for way in WAYS if any(name.rpartition("-")[0] == way for name in found)]:
+        own = [found.get(f"{way}-{bits}", []) for bits in lengths]
+        every = [record for part in own for record in part]
+        ties = [record["retrieval"]["mean_average_precision"] for record in every]
+        seconds, counts = field(every, "seconds"), sorted({len(part) for part in own if part})
+        ball = own[lengths.index(longest)]
+        within = [fmean(record["retrieval"][name] for record in ball) for name in ("precision_within", "recall_within")]
+        rows.append(
+            [
+                every[0]["title"] + (f" ({every[0]['passes']} passes)" if every[0]["passes"] else ""),
+                *(mean(scores(part), 4) for part in own),
+                f"{min(tie['lower'] for tie in ties):.3f} to {max(tie['upper'] for tie in ties):.3f}",
+                " / ".join(f"{value:.3f}" for value in within),
+                " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1])))),
+                span(seconds),
+            ]
+        )
+    head = [
+        "mAP",
+        *(f"{bits} bits" for bits in lengths),
+        "bounds by ties",
+        f"precision / recall within 2 at {longest}",
+        "trials",
+    ]
+    return markdown([*head, "seconds"], rows) + basis(folder, found)
+
+
+@table
+def literal_mnist() -> str:
+    return literal_table("literal-mnist")
+
+
+@table
+def literal_digits() -> str:
+    return literal_table("literal-digits")
+
+
+def literal_table(folder: str) -> str:
+    """Alg. 1 as printed on all images and its readings on the first ones: after the first iteration, and at the end."""
+    found = by(records(folder), "method")
+    rows = []
+    for own in sorted(found.values(), key=lambda own: (-own[0]["samples"], own[0]["passes"] == 0, own[0]["method"])):
+        first = [record["course"][0] for record in own if record["course"]]
+        last = [record["course"][-1] for record in own if record["course"]]
+        cells = [own[0]["title"], f"{own[0]['samples']:,}", f"{own[0]['passes'] or ''}"]
+        for key in ("objective", "gradient"):
+            values = [[part[key] for part in at if part[key] is not None] for at in (first, last)]
+            cells.append(" to ".join(number(fmean(at)) for at in values if at))
+        cells += [mean([part["error"] for part in first]), mean(field(own, "error"))]
+        rows.append([*cells, ", ".join(sorted({record["status"] for record in own})) if own[0]["passes"] else ""])
+    head = ["", "images", "iterations", "f an image", "gradient", "test error % after t = 1", "at the end", "ended as"]
+    note = "f and gradient: after t = 1 to the end. The SVM sees the images that the method saw."
+    return markdown(head, rows) + basis(folder, found, note)

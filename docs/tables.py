@@ -1,0 +1,23 @@
+"""The tables of README and docs, made of the records in results/: `python docs/tables.py` writes them anew.
+
+A document marks a place by `<!-- table: NAME -->` and `<!-- end -->`; a table is one function in a file beside this
+one, whose name is that of the place.
+"""
+
+from __future__ import annotations
+
+import benchmark_tables  # noqa: F401
+import experiment_tables  # noqa: F401
+from blocks import ROOT, documents, fill
+
+
+def main() -> None:
+    for path in documents():
+        text = path.read_text(encoding="utf-8")
+        if (new := fill(text)) != text:
+            path.write_text(new, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)} is new")
+
+
+if __name__ == "__main__":
+    main()

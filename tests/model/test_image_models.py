@@ -1,0 +1,56 @@
+"""Models of images: files, the exported module, and formats that know products alone."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.strategies import normal
+from tikhonet import AvgPool2d, Conv2d, GlobalAverage, Network
+from tikhonet.model.export import to_onnx, to_torch
+from tikhonet.model.heads import Head
+from tikhonet.model.model import Model
+from tikhonet.model.model_file import model_from_tensors, model_tensors, network_from_header, network_header
+from tikhonet.model.reading import ModelFormatError
+from tikhonet.model.scaling import Scaling
+
+NETWORK = Network.sequential((2, 6, 6), Conv2d(4, 3, padding=1, groups=2), AvgPool2d(2), Conv2d(3, 2), GlobalAverage())
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    W = {pair: normal(*NETWORK.shape(pair), seed=k) for k, pair in enumerate(NETWORK.learned)}
+    ones = np.ones(72)
+    return Model(Scaling(0.1 * ones, 2 * ones, -3 * ones, 3 * ones), NETWORK, W, head=Head(*np.split(
+        normal(3, 4).numpy(), [3], axis=1)[:1], intercept=normal(3).numpy()))  # fmt: skip
+
+
+def test_a_file_keeps_shapes_and_the_parameters_of_edges(model):
+    header = network_header(NETWORK)
+    assert header["widths"] == [[2, 6, 6], [4, 6, 6], [4, 3, 3], [3, 2, 2], 3]
+    assert network_from_header(header) == NETWORK
+    assert network_header(Network.chain([3, 2], bias=True))["edges"] == [[1, -1, "bias"], [1, 0, "dense"]]
+    again = model_from_tensors(NETWORK, model_tensors(model))
+    X = normal(5, 72).numpy()
+    assert np.array_equal(again.scores(X), model.scores(X))
+
+
+@pytest.mark.parametrize("widths", [[[2, 6], 3], [[2, 6, 2**31], 3], [[2, 6, True], 3], [[2**20, 2**6, 2**6], 3]])
+def test_a_file_with_odd_shapes_is_refused(widths):
+    with pytest.raises(ModelFormatError, match="widths must be integers below"):
+        network_from_header({"widths": widths, "edges": [[1, 0, "dense"]]})
+
+
+def test_the_exported_module_is_made_of_convolutions_and_has_the_scores(model):
+    X, module = normal(5, 72), to_torch(model)
+    np.testing.assert_allclose(module(X).detach(), model.scores(X.numpy()), atol=1e-12)
+    assert sum(isinstance(part, torch.nn.Conv2d) for part in module.modules()) == 2
+    assert sum(isinstance(part, torch.nn.AvgPool2d) for part in module.modules()) == 1
+
+
+def test_formats_of_products_alone_have_the_scores(model):
+    reference = pytest.importorskip("onnx.reference")
+    X = normal(5, 72).numpy()
+    session = reference.ReferenceEvaluator(to_onnx(model))
+    (found, *_) = session.run(None, {session.input_names[0]: X.astype(np.float32)})
+    scores = model.scores(X)
+    assert np.allclose(found, scores, atol=1e-4) or np.array_equal(found, scores.argmax(1))

@@ -1,0 +1,112 @@
+"""The trainer on networks of images."""
+
+import pytest
+import torch
+from torch import nn
+
+from tests.strategies import normal
+from tikhonet import AvgPool2d, BlockDescent, Budget, Conv2d, GlobalAverage, Network, Problem, Stochastic, from_torch
+from tikhonet.network.errors import ArgumentError
+from tikhonet.trainer.recipe import IMAGES
+
+NETWORK = Network.sequential((1, 6, 6), Conv2d(8, 3), AvgPool2d(2), Conv2d(8, 2, groups=2), GlobalAverage())
+
+
+def stripes(rows: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Images with a bright line across or down, at any place, and which of them it is."""
+    generator = torch.Generator().manual_seed(seed)
+    X = 0.3 * torch.randn(rows, 6, 6, generator=generator)
+    down, place = (torch.randint(0, k, (rows,), generator=generator) for k in (2, 6))
+    for image, label, at in zip(X, down, place, strict=True):
+        (image.T if label else image)[at] += 1.5
+    return X.flatten(1), nn.functional.one_hot(down, 2).float()
+
+
+def error(training, X, Y) -> float:
+    scores = training.problem.network.features(X, training.blocks.W) @ training.blocks.V.T
+    return float((scores.argmax(1) != Y.argmax(1)).double().mean())
+
+
+def test_it_learns_what_does_not_depend_on_the_place():
+    (X, Y), (X_test, Y_test) = stripes(600), stripes(300, seed=1)
+    problem = Problem(NETWORK, lift="fenchel", gamma=1.0)
+    training = Stochastic(epochs=20, batch_size=60).run(problem, X, Y)
+    assert error(training, X_test, Y_test) < 0.1
+    assert Stochastic().preset(NETWORK) == IMAGES
+    weighted = Stochastic(epochs=1, batch_size=60).run(problem, X, Y, weight=torch.arange(600.0))
+    assert weighted.epochs[0].loss > 0
+
+
+def test_pixels_as_images_take_the_steps_of_dense_edges_bit_by_bit():
+    conv = Network([(5, 1, 1), (7, 1, 1), (4, 1, 1)], {(1, 0): Conv2d(7, 1), (2, 1): Conv2d(4, 1)}, bias=True)
+    X, Y = normal(90, 5).float(), normal(90, 3, seed=1).float()
+    solver = Stochastic(epochs=2, batch_size=30, metric="full", damping_W=1.0, drop_inputs=0.1)
+    one, two = (
+        solver.run(Problem(net, lift="fenchel", gamma=1.0), X, Y) for net in (conv, Network.chain([5, 7, 4], bias=True))
+    )
+    assert torch.equal(one.blocks.V, two.blocks.V)
+    assert all(torch.equal(one.blocks.W[pair], matrix) for pair, matrix in two.blocks.W.items())
+
+
+def test_the_direction_of_a_step_is_that_of_autograd_in_the_metric_of_patches():
+    """Without momentum, memory and dropout a first step is  -gradient (G + damping)^-1  up to its length."""
+    network = Network.sequential((1, 5, 5), Conv2d(3, 3), 4, bias=False)
+    X, Y = normal(50, 25), normal(50, 2, seed=1)
+    start = network.random_weights(0, dtype=torch.float64)
+    plain = {"momentum": 0.0, "memory": 0.0, "averaging": 0.0, "drop_features": 0.0}
+    solver = Stochastic(epochs=1, batch_size=50, damping_U=1e9, refit=False, **plain)
+    run = solver.run(Problem(network, lift="fenchel", gamma=1.0), X, Y, start=start, dtype=torch.float64)
+    step = run.blocks.W[1, 0] - start[1, 0]
+    W = {pair: matrix.clone().requires_grad_() for pair, matrix in start.items()}
+    unit = X.square().mean().sqrt()
+    A = [X / unit]
+    Z = network.pre_activation(1, {0: A[0]}, W)
+    features = (Z.relu() @ W[2, 1].T).relu()
+    S = features.detach().T @ features.detach()
+    ridge = 0.1 * S.diagonal().mean()
+    V = torch.linalg.solve(S + ridge * torch.eye(4).double(), features.detach().T @ Y).T
+    (gradient,) = torch.autograd.grad(0.5 * (features @ V.T - Y).square().sum(), W[1, 0])
+    gram = network.design(1, {0: A[0]}).gram()
+    direction = -torch.linalg.solve(gram + gram.diagonal().mean() * torch.eye(9).double(), gradient.T).T
+    cosine = (step * direction).sum() / (step.norm() * direction.norm())
+    assert float(cosine) > 1 - 1e-6
+
+
+def test_a_module_is_read_fitted_and_written_back():
+    torch.manual_seed(0)
+    X, Y = stripes(400)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3),
+        torch.nn.ReLU(),
+        torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(),
+        torch.nn.Linear(4, 2),
+    )
+    before = (module(X.view(-1, 1, 6, 6)).argmax(1) != Y.argmax(1)).double().mean()
+    read = from_torch(module, (1, 6, 6))
+    problem = Problem(read.network, lift="fenchel", gamma=1.0)
+    training = Stochastic(epochs=5, batch_size=50).run(problem, X.view(-1, 1, 6, 6), Y, start=read.W)
+    read.with_blocks(training.blocks).write(module)
+    scores = module(X.view(-1, 1, 6, 6))
+    assert (scores.argmax(1) != Y.argmax(1)).double().mean() < before
+    torch.testing.assert_close(scores, read.network.features(X, training.blocks.W) @ training.blocks.V.T)
+
+
+def test_images_may_come_in_their_shape_to_every_solver():
+    X, Y = stripes(60)
+    images, problem = X.view(-1, 1, 6, 6), Problem(NETWORK, lift="fenchel", gamma=1.0, ridge_V=0.1)
+    solver = Stochastic(epochs=1, batch_size=30)
+    one = solver.run(problem, images, Y, validation=(images, Y)).blocks
+    two = solver.run(problem, X.numpy(), Y.numpy(), validation=(X, Y)).blocks
+    three = solver.run(problem, [(images[:30], Y[:30]), (images[30:], Y[30:])]).blocks
+    assert torch.equal(one.V, two.V)
+    assert three.V.shape == two.V.shape
+    runs = [BlockDescent(max_iter=1).run(problem, rows, Y) for rows in (X, images)]
+    assert torch.equal(runs[0].blocks.V, runs[1].blocks.V)
+    with pytest.raises(ValueError, match="X must have shape"):
+        solver.run(problem, images[:, :, :5], Y)
+
+
+def test_budgets_are_refused():
+    with pytest.raises(ArgumentError, match="budget must be None for networks of images"):
+        Stochastic(budget=Budget(0.5), epochs=1).run(Problem(NETWORK), *stripes(20))

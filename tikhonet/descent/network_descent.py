@@ -1,0 +1,243 @@
+"""Descent on the network's own loss in the blocks of Alg. 1, with U restored by a forward pass after every step.
+
+The V-step is exact. The W-step follows the gradient of the regularised loss in the metric of the W-step of Sec. 3.1,
+the Gram matrices of the layers' inputs with their ridges, which the last steps' changes of the gradient improve
+(limited-memory BFGS). It is kept only if the loss, V fitted anew, falls by enough; else it is halved.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import NoneType
+from typing import ClassVar
+
+import torch
+
+from tikhonet.descent.linear import update_classifier
+from tikhonet.descent.network_loss import Expansion, Matrices, NetworkLoss, measure_network
+from tikhonet.descent.result import NETWORK_WORDS, NOT_CLAIMED_OF_NETWORKS, BlockStep, History, Result, Status
+from tikhonet.descent.schedules import Schedule
+from tikhonet.descent.start import check_blocks, initial_blocks
+from tikhonet.descent.stationarity import Stationarity, solve_scaled
+from tikhonet.network.arguments import COUNT, SHARE, check_callable, check_numbers, check_type
+from tikhonet.network.errors import ArgumentError
+from tikhonet.network.graph import Array, Weights, tensor
+from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.samples import Reduce, Samples, keep
+
+ACCEPTED, FALL, SHORTEST = 1e-4, 0.05, 1e-10
+"""A step of W must bring this share of the decrease that its slope says, and this share of the least ridge times the
+square of its length; the shortest one that is tried, in whole steps."""
+MEMORY = 30
+"""Steps that the metric of the W-step is improved by."""
+
+
+@dataclass(frozen=True)
+class Restored(Schedule):
+    """Whole steps, as short as the loss asks for."""
+
+    full_steps: ClassVar[bool] = True
+
+    def theta(self, t: int) -> float:
+        return 1.0
+
+    def reach(self, t: int) -> float:
+        return 9.0 * t
+
+    def outlook(self, t: int) -> str:
+        return "theta = 1 throughout, steps as long as the loss falls"
+
+
+@dataclass(frozen=True)
+class NetworkResult(Result):
+    """A run of `NetworkDescent`; U is the forward pass, its history that of the regularised loss."""
+
+    loss: NetworkLoss = field(kw_only=True, repr=False)
+    not_claimed: ClassVar[Mapping[str, str]] = NOT_CLAIMED_OF_NETWORKS
+    words: ClassVar[tuple[str, str]] = NETWORK_WORDS
+
+    def measure(self) -> Stationarity:
+        return measure_network(self.loss, self.blocks)
+
+
+@dataclass(frozen=True)
+class NetworkDescent:
+    """Minimise Eq. 2 itself: quasi-Newton steps of W, exact steps of V, a loss that falls with every step.
+
+    `tol`: a point is stationary when steps of its blocks would lower the loss by at most this share of it.
+    `rounding`: the share of a layer's pre-activations (their root mean square at the start) over which kinks are
+    rounded. `check_every`: iterations between two measurements of stationarity (one costs about two iterations). Sets
+    are not supported: hold V and W by ridges, which also make them bounded.
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-6
+    rounding: float = 0.05
+    check_every: int = 10
+    chunk_rows: int = 2048
+
+    def __post_init__(self) -> None:
+        check_numbers(self, COUNT, ["max_iter", "check_every", "chunk_rows"])
+        check_numbers(self, SHARE, ["tol", "rounding"])
+
+    @torch.no_grad()
+    def run(
+        self,
+        problem: Problem,
+        X: Array,
+        targets: Array,
+        *,
+        weight: Array | None = None,
+        seed: int = 0,
+        start: Blocks | None = None,
+        reduce: Reduce = keep,
+        watch: Callable[[History], bool | None] | None = None,
+    ) -> NetworkResult:
+        """Minimise Eq. 2 on these samples, from V and W of `start` or from random ones.
+
+        `watch` is called with the history after every iteration, and ends the run by returning True.
+        """
+        check_type("problem", problem, Problem)
+        check_type("start", start, Blocks, NoneType)
+        if watch is not None:
+            check_callable("watch", watch)
+        if not all(set_.everything for set_ in (problem.V_set, *map(problem.edge_set, problem.network.learned))):
+            raise ArgumentError("problem", "problem must have no sets V_set and W_set; hold V and W by ridges instead")
+        X, targets = tensor(X, "X"), tensor(targets, "targets")
+        samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), self.chunk_rows, reduce)
+        problem.check(samples)
+        blocks = start or initial_blocks(problem, samples, seed, "forward")
+        check_blocks(problem, replace(blocks, U=problem.network.forward(X, blocks.W)), samples)
+        width = NetworkLoss.widths(problem, samples, blocks.W, self.rounding)
+        return _Run(self, NetworkLoss(problem, samples, width), blocks).go(watch)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Limited-memory BFGS: an inverse Hessian from the last changes of W and of the gradient, around a first guess."""
+
+    pairs: tuple[tuple[Matrices, Matrices], ...] = ()
+
+    def grown(self, step: Matrices, change: Matrices) -> Metric:
+        """The metric that also knows how this step changed the gradient, where the loss is convex along it."""
+        fits = inner(step, change) > 1e-10 * math.sqrt(inner(step, step) * inner(change, change))
+        return Metric((*self.pairs, (step, change))[-MEMORY:]) if fits else self
+
+    def solve(self, gradient: Matrices, guess: Callable[[Matrices], Matrices]) -> Matrices:
+        """The inverse Hessian times the gradient; `guess` is the first guess of it, whose size is put right."""
+        rest, lengths = gradient, []
+        for step, change in reversed(self.pairs):
+            lengths.append(inner(step, rest) / inner(step, change))
+            rest = added(rest, -lengths[-1], change)
+        found = guess(rest)
+        if self.pairs:
+            step, change = self.pairs[-1]
+            size = inner(step, change) / inner(change, guess(change))
+            found = {name: size * part for name, part in found.items()}
+        for (step, change), length in zip(self.pairs, reversed(lengths), strict=True):
+            found = added(found, length - inner(change, found) / inner(step, change), step)
+        return found
+
+
+def inner(A: Matrices, B: Matrices) -> float:
+    return math.fsum(float((A[name] * B[name]).sum()) for name in A)
+
+
+def added(A: Matrices, scale: float, B: Matrices) -> Matrices:
+    return {name: A[name] + scale * B[name] for name in A}
+
+
+class _Run:
+    """One run of `NetworkDescent`."""
+
+    def __init__(self, solver: NetworkDescent, loss: NetworkLoss, blocks: Blocks) -> None:
+        self.solver, self.loss, self.problem = solver, loss, loss.problem
+        self.blocks, self.metric = loss.forward(blocks.V, blocks.W), Metric()
+        self.terms = loss.terms(self.blocks)
+        self.history = History(self.terms, solver.tol)
+        self.ridge = min([self.problem.ridge_V, *map(self.problem.edge_ridge, self.problem.network.learned)])
+        self.measure(0)
+
+    def go(self, watch: Callable[[History], bool | None] | None) -> NetworkResult:
+        status = None
+        try:
+            self.take(1, "V", self.with_classifier(self.blocks.W), time.perf_counter())
+            here = self.expand()
+            for t in range(1, self.solver.max_iter + 1):
+                here, moved = self.iterate(t, here)
+                status = self.check(t, moved)
+                if watch and watch(self.history):
+                    status = status or Status.INTERRUPTED
+                if status:
+                    break
+        except KeyboardInterrupt:
+            status = status or Status.INTERRUPTED
+        point = (self.problem, self.loss.samples, Restored(), self.blocks)
+        return NetworkResult(*point, status or Status.MAX_ITER, self.history, loss=self.loss)
+
+    def check(self, t: int, moved: bool) -> Status | None:
+        """How the run ends here, if it does."""
+        due = not moved or t % self.solver.check_every == 0 or t == self.solver.max_iter
+        if due and self.measure(t).within(self.solver.tol):
+            return Status.STATIONARY
+        if not moved:
+            return Status.STALLED if math.isfinite(self.terms.total) else Status.NONFINITE
+        return None
+
+    def expand(self) -> Expansion:
+        return Expansion(self.loss, self.blocks.V, self.blocks.W)
+
+    def with_classifier(self, W: Weights) -> Blocks:
+        """The forward pass of W, and the V that is best for it."""
+        blocks = self.loss.forward(self.blocks.V, W)
+        return replace(blocks, V=update_classifier(self.problem, blocks, self.loss.samples, 0.0, tol=1e-6).point)
+
+    def iterate(self, t: int, here: Expansion) -> tuple[Expansion, bool]:
+        """A step of W and V from here; where it leads, and whether there was one that lowers the loss."""
+        clock, layers = time.perf_counter(), [str(n) for n in here.learned]
+        gradient = {name: here.gradient[name] for name in layers}
+
+        def guess(R: Matrices) -> Matrices:
+            return {name: solve_scaled(here.fits[name].H, part) for name, part in R.items()}
+
+        for metric in (self.metric, Metric()):  # where the first has become useless, the second still leads downward
+            direction, length = metric.solve(gradient, guess), 1.0
+            slope = inner(gradient, direction)
+            while length >= SHORTEST and slope > 0:
+                if self.take(t, "W, V", self.moved(here, direction, length), clock, length * slope):
+                    there = self.expand()
+                    change = {name: there.gradient[name] - gradient[name] for name in layers}
+                    step = {name: there.fits[name].M - here.fits[name].M for name in layers}
+                    self.metric = metric.grown(step, change)
+                    return there, True
+                length /= 2
+        return here, False
+
+    def moved(self, here: Expansion, direction: Matrices, length: float) -> Blocks:
+        W = dict(self.blocks.W)
+        for name, part in direction.items():
+            matrix = (here.fits[name].M - length * part).to(self.blocks.V)
+            W |= self.problem.network.split_weights(int(name), matrix.flatten(0, -2))
+        return self.with_classifier(W)
+
+    def take(self, t: int, name: str, blocks: Blocks, clock: float, predicted: float = 0.0) -> bool:
+        """Go to these blocks if the loss falls by enough."""
+        terms, changes = self.loss.terms(blocks), [blocks.V - self.blocks.V]
+        changes += [blocks.W[edge] - self.blocks.W[edge] for edge in blocks.W]
+        distance = math.sqrt(math.fsum(float(change.double().square().sum()) for change in changes))
+        decrease, promised = self.terms.total - terms.total, FALL * self.ridge * distance**2
+        if not decrease >= max(promised, ACCEPTED * predicted):  # nor if it is not finite
+            return False
+        seconds = time.perf_counter() - clock
+        step = BlockStep(t, name, terms, decrease, promised, distance=distance, seconds=seconds)
+        self.history.steps.append(step)
+        self.blocks, self.terms = blocks, terms
+        return True
+
+    def measure(self, t: int) -> Stationarity:
+        found = measure_network(self.loss, self.blocks)
+        self.history.stationarity[t], self.history.norms[t] = found, self.blocks.norms()
+        return found

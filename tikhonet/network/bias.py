@@ -1,0 +1,66 @@
+"""Sec. 2.1: the bias of a layer, an edge from the constant layer."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from tikhonet.network.edges import Dense
+from tikhonet.network.operations import Constant, Operation
+
+
+class Bias(Dense):
+    """A vector added to all samples:  z = b, one column times the constant layer; it starts at zero, and is free.
+
+    An image has one number for each channel.
+    """
+
+    name = "bias"
+    penalised = False
+    constant = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.target[0], 1
+
+    @property
+    def positions(self) -> int:
+        return math.prod(self.target[1:])
+
+    @property
+    def fan_in(self) -> int:
+        return 0
+
+    def spread(self, W: Tensor | None) -> Tensor:
+        """The column W with each channel's number at all of its positions."""
+        assert W is not None
+        return W.repeat_interleave(self.positions, 0)
+
+    def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
+        return super().apply(U, self.spread(W), out)
+
+    def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
+        return super().adjoint(R, self.spread(W), out, alpha)
+
+    def product(self, R: Tensor, U: Tensor) -> Tensor:
+        return R.reshape(len(R), *self.shape[:1], self.positions).sum(2).T @ U
+
+    def gram_inputs(self, U: Tensor) -> Tensor:
+        return U.repeat_interleave(self.positions, 0)
+
+    def feeds(self, W: Tensor | None) -> Tensor:
+        return super().feeds(self.spread(W))
+
+    def onward(self, W: Tensor | None) -> Tensor:
+        return super().onward(self.spread(W))
+
+    def random(self, generator: torch.Generator, deviation: float) -> Tensor:
+        return super().random(generator, 0.0)  # drawn all the same, so that other edges have the same with and without
+
+    def export(self, W: Tensor | None) -> Operation:
+        return Constant(self.spread(W)[:, 0])
+
+    def term(self, n: int, m: int) -> str:
+        return f"b{n}"
