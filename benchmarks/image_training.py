@@ -50,8 +50,8 @@ def trainer(X, y, X_held, y_held, epochs=4, batch_size=500, **settings):
 def adam(X, y, X_held, y_held, epochs=4, batch_size=128, rate=2e-3):
     torch.manual_seed(0)
     W = NETWORK.random_weights(0, 2**0.5)
-    module = TorchBlocks(NETWORK, W, torch.randn(CLASSES, 256) / 16, torch.zeros(CLASSES)).to_torch()
-    module.insert(len(module) - 1, nn.Dropout(0.2))
+    *hidden, head = TorchBlocks(NETWORK, W, torch.randn(CLASSES, 256) / 16, torch.zeros(CLASSES)).to_torch()
+    module = nn.Sequential(*hidden, nn.Dropout(0.2), head)
     total = int(epochs) * -(-ROWS // int(batch_size))
     optimiser = torch.optim.Adam(module.parameters(), lr=rate, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, total)

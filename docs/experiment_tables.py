@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from blocks import Record, Rows, basis, by, field, markdown, mean, number, paired, records, span, table
+from blocks import ROOT, Record, Rows, basis, by, field, markdown, mean, number, paired, records, span, table
+
+from tikhonet.paper.experiment import find_experiment, load_records
 
 SOLVERS = ("stochastic", "adam", "rmsprop", "adadelta", "adagrad", "nesterov", "sgd")
 
@@ -224,3 +226,36 @@ def literal_table(folder: str) -> str:
     head = ["", "images", "iterations", "f an image", "gradient", "test error % after t = 1", "at the end", "ended as"]
     note = "f and gradient: after t = 1 to the end. The SVM sees the images that the method saw."
     return markdown(head, rows) + basis(folder, found, note)
+
+
+@table
+def claims_digits() -> str:
+    return claims_table("digits")
+
+
+@table
+def claims_mnist() -> str:
+    return claims_table("mnist")
+
+
+@table
+def claims_fashion() -> str:
+    return claims_table("fashion-mnist")
+
+
+@table
+def claims_literal() -> str:
+    return claims_table("literal-mnist")
+
+
+def claims_table(folder: str) -> str:
+    """The claims that the page of a run judges, with their verdicts."""
+    found = load_records(ROOT / "results" / folder)
+    experiment = find_experiment(found[0].experiment)
+    rows = [
+        [claim.words, *(f"**{finding.verdict}.** {finding.text}" for finding in claim.findings)]
+        for claim in experiment.findings(experiment.compare(found))
+    ]
+    return markdown(["claim", *(side.lower() for side in experiment.sides)], rows) + basis(
+        folder, by(records(folder), "method")
+    )

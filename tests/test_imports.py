@@ -20,7 +20,6 @@ ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
-    "tikhonet.trainer.step": "one step as a function of an explicit state, apart from the loop",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.torch_building": "from a network to a module, apart from the way back",
     "tikhonet.model.torch_rules": "each layer of torch by itself, apart from the graph of their calls",
@@ -37,6 +36,8 @@ BOUNDARIES = {
     "tikhonet.paper.literal_findings": "findings and figures of one experiment",
     "tikhonet.paper.hashing_findings": "findings and figures of one experiment",
     "tikhonet.paper.hash_coders": "methods of the hashing experiment",
+    "tikhonet.paper.ablated_steps": "the trainer with one ingredient exchanged",
+    "tikhonet.paper.ablation_findings": "findings and figures of one experiment",
     "tikhonet.paper.rivals_findings": "findings and figures of one experiment",
     "tikhonet.paper.rivals_search": "the contenders of one experiment",
     "tikhonet.paper.baselines.discrete_hash": "a baseline",

@@ -8,7 +8,9 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["classification", "regression", "grid_search", "own_network", "sparse_network"])
+@pytest.mark.parametrize(
+    "name", ["classification", "regression", "grid_search", "own_network", "sparse_network", "images"]
+)
 def test_example(name, capsys):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert "test" in capsys.readouterr().out

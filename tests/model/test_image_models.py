@@ -1,5 +1,7 @@
 """Models of images: files, the exported module, and formats that know products alone."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -20,13 +22,14 @@ NETWORK = Network.sequential((2, 6, 6), Conv2d(4, 3, padding=1, groups=2), AvgPo
 def model() -> Model:
     W = {pair: normal(*NETWORK.shape(pair), seed=k) for k, pair in enumerate(NETWORK.learned)}
     ones = np.ones(72)
-    return Model(Scaling(0.1 * ones, 2 * ones, -3 * ones, 3 * ones), NETWORK, W, head=Head(*np.split(
-        normal(3, 4).numpy(), [3], axis=1)[:1], intercept=normal(3).numpy()))  # fmt: skip
+    head = Head(normal(3, 3).numpy(), normal(3, seed=1).numpy())
+    return Model(Scaling(0.1 * ones, 2 * ones, -3 * ones, 3 * ones), NETWORK, W, head=head)
 
 
 def test_a_file_keeps_shapes_and_the_parameters_of_edges(model):
     header = network_header(NETWORK)
     assert header["widths"] == [[2, 6, 6], [4, 6, 6], [4, 3, 3], [3, 2, 2], 3]
+    assert json.loads(json.dumps(header)) == header
     assert network_from_header(header) == NETWORK
     assert network_header(Network.chain([3, 2], bias=True))["edges"] == [[1, -1, "bias"], [1, 0, "dense"]]
     again = model_from_tensors(NETWORK, model_tensors(model))

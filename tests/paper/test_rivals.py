@@ -87,7 +87,7 @@ def test_a_finished_folder_does_nothing_anew(folder, records):
     assert (folder / FILE).read_bytes() == before
 
 
-def test_a_hopeless_trial_ends_after_its_first_epoch():
+def test_a_hopeless_trial_ends_with_a_third_of_its_epochs_done():
     method = next(m for m in RIVALS.methods(TINY, None) if m.contender.name == "adamw")
     data = Split(few_digits(), "digits")
     found = RIVALS.trial(replace(method, bound=lambda: 0.0), data, 0, lambda step: None)

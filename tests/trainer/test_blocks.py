@@ -29,7 +29,8 @@ def test_one_pass_without_momentum_and_memory_equals_the_written_formulas():
     samples = make_samples(problem, 0, rows=20)
     X, Y = samples.X.numpy(), samples.targets.numpy()
     start = network.random_weights(1, dtype=torch.float64)
-    solver = Stochastic(epochs=1, batch_size=20, memory=0.0, momentum=0.0, drop_inputs=0.0, drop_features=0.0)
+    options = {"memory": 0.0, "momentum": 0.0, "drop_inputs": 0.0, "drop_features": 0.0}
+    solver = Stochastic(epochs=1, batch_size=20, change=0.3, **options)
     training = solver.run(problem, samples.X, samples.targets, start=start, dtype=torch.float64)
 
     W1, W2 = start[1, 0].numpy(), start[2, 1].numpy()

@@ -36,7 +36,7 @@ def test_data_that_are_fitted_at_once_leave_weights_of_ordinary_size(loss, seed)
     """Where nothing is left to learn, steps end: they grew without bound, and weights with them."""
     X, y = blobs(classes=2 + seed % 2, seed=seed)
     problem = Problem(Network.chain([10, 30], bias=True), loss, Fenchel())
-    training = Stochastic(change=2.7, epochs=400, drop_inputs=0.0, drop_features=0.0).run(problem, X, loss.encode(y))
+    training = Stochastic(epochs=400, drop_inputs=0.0, drop_features=0.0).run(problem, X, loss.encode(y))
     assert training.status is Status.FINISHED
     assert finite(training)
     assert max(float(matrix.abs().max()) for matrix in training.blocks.W.values()) < 1e3
@@ -46,7 +46,7 @@ def test_data_that_are_fitted_at_once_leave_weights_of_ordinary_size(loss, seed)
 def test_a_run_that_goes_on_for_long_stays_finite():
     X, y = blobs()
     problem = Problem(Network.chain([10, 30], bias=True), Softmax(), Fenchel())
-    solver, state = Stochastic(change=2.7, epochs=4, refit=False), None
+    solver, state = Stochastic(epochs=4, refit=False), None
     for _ in range(100):
         training = solver.run(problem, X, problem.loss.encode(y), resume=state)
         state = replace(training.state, step=0, epochs=[])

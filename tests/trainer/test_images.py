@@ -40,7 +40,8 @@ def test_it_learns_what_does_not_depend_on_the_place():
 def test_pixels_as_images_take_the_steps_of_dense_edges_bit_by_bit():
     conv = Network([(5, 1, 1), (7, 1, 1), (4, 1, 1)], {(1, 0): Conv2d(7, 1), (2, 1): Conv2d(4, 1)}, bias=True)
     X, Y = normal(90, 5).float(), normal(90, 3, seed=1).float()
-    solver = Stochastic(epochs=2, batch_size=30, metric="full", damping_W=1.0, drop_inputs=0.1)
+    same = {"change": 0.3, "momentum": 0.95, "metric": "full", "damping_W": 1.0, "drop_inputs": 0.1}
+    solver = Stochastic(epochs=2, batch_size=30, **same)
     one, two = (
         solver.run(Problem(net, lift="fenchel", gamma=1.0), X, Y) for net in (conv, Network.chain([5, 7, 4], bias=True))
     )

@@ -10,26 +10,41 @@ from tikhonet.trainer.recipe import DEEP, LONG, USUAL
 PACE = Pace(USUAL, total=100, size=1.0, depth=3, memory=0.94, averaging=0.98)
 
 
-def test_steps_fall_linearly_to_two_percent():
-    assert PACE.rate(0, 1.0) == USUAL.change
-    assert PACE.rate(50, 1.0) == pytest.approx(0.51 * USUAL.change)
-    assert PACE.rate(100, 0.5) == pytest.approx(0.5 * 0.02 * USUAL.change)
+FIRST = USUAL.first / PACE.depth
 
 
-def test_deep_and_long_runs_take_shorter_steps_and_larger_batches_longer_ones():
-    assert replace(PACE, depth=12).rate(0, 1.0) == pytest.approx(USUAL.change / 2)
-    assert replace(PACE, preset=DEEP, depth=12).rate(0, 1.0) == pytest.approx(DEEP.change / 4)
-    assert replace(PACE, depth=1).rate(0, 1.0) == USUAL.change
-    assert replace(PACE, total=round(4 * LONG)).rate(0, 1.0) == pytest.approx(USUAL.change / 2)
-    assert replace(PACE, size=0.25).rate(0, 1.0) == pytest.approx(USUAL.change / 2)
-    assert replace(PACE, size=1.44).rate(0, 1.0) == pytest.approx(1.2 * USUAL.change)
-    assert replace(PACE, size=9.0, total=20).rate(0, 1.0) == pytest.approx(1.5 * USUAL.change)
+def test_steps_fall_harmonically_and_linearly_to_two_percent():
+    assert PACE.rate(0, 1.0) == pytest.approx(FIRST)
+    assert PACE.rate(50, 1.0) == pytest.approx(0.51 * FIRST / 2)
+    assert PACE.rate(100, 0.5) == pytest.approx(0.5 * 0.02 * FIRST / 3)
+    assert replace(PACE, total=10**9).rate(10**6, 1.0) == pytest.approx(50e-6 * FIRST, rel=2e-3)
 
 
-def test_memories_mean_the_same_per_sample():
-    half = replace(PACE, size=0.5)
-    assert half.beta**2 == pytest.approx(PACE.beta) == pytest.approx(0.94)
-    assert half.momentum**2 == pytest.approx(PACE.momentum) == pytest.approx(USUAL.momentum)
+def test_the_changes_of_all_layers_add_up_and_noisy_steps_shorten_sooner():
+    assert replace(PACE, depth=12).rate(0, 1.0) == pytest.approx(FIRST / 4)
+    assert replace(PACE, depth=1).rate(0, 1.0) == PACE.largest
+    assert replace(PACE, preset=DEEP, depth=48).rate(0, 1.0) == pytest.approx(DEEP.first / 48)
+    small = replace(PACE, size=0.25)
+    assert small.rate(0, 1.0) == PACE.rate(0, 1.0)
+    assert small.rate(25, 1.0) == pytest.approx((1 - 0.98 / 4) * FIRST / 2)
+
+
+def test_a_first_step_that_is_given_means_the_same_per_sample_and_falls_linearly():
+    given = replace(PACE, preset=replace(USUAL, change=0.4))
+    assert given.rate(0, 1.0) == 0.4
+    assert given.rate(50, 1.0) == pytest.approx(0.51 * 0.4)
+    assert replace(given, depth=12).rate(0, 1.0) == pytest.approx(0.2)
+    assert replace(given, preset=replace(DEEP, change=0.4), depth=12).rate(0, 1.0) == pytest.approx(0.1)
+    assert replace(given, total=int(4 * LONG)).rate(0, 1.0) == pytest.approx(0.2)
+    assert replace(given, size=0.25).rate(0, 1.0) == pytest.approx(0.2)
+    assert replace(given, size=9.0, total=20).rate(0, 1.0) == pytest.approx(0.6)
+    half = replace(given, size=0.5)
+    assert half.momentum**2 == pytest.approx(given.momentum) == pytest.approx(PACE.momentum)
+    assert replace(PACE, size=0.5).momentum == USUAL.momentum
+
+
+def test_running_sums_remember_the_same_per_sample():
+    assert replace(PACE, size=0.5).beta ** 2 == pytest.approx(PACE.beta) == pytest.approx(0.94)
 
 
 def test_the_average_is_short_at_first_and_gone_at_the_end():

@@ -26,7 +26,6 @@ from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
-from tikhonet.trainer.recipe import DEEP
 from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.sparsity.zeros import check_sparsity
 from tikhonet.trainer.state import TrainingState
@@ -39,9 +38,8 @@ EPOCHS = 10
 SMALL_WORK = 1e8
 """Multiply-adds of a forward pass over a batch below which one thread computes: two were 4 to 40 times slower where
 other processes had the cores, since each small product waits for both."""
-CHANGE = 0.6
-"""The relative change of a layer's pre-activations by the first step, whatever the size of the batches; that of deep
-plain networks is the trainer's own."""
+GIVEN = 0.6
+"""The first step, whatever the batch, of networks of images and under a budget, for which the trainer has no rule."""
 
 
 @dataclass(frozen=True)
@@ -165,17 +163,17 @@ class MiniBatch:
         batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
         deep = network is not None and deep_and_plain(network)
         drop = (None, None) if deep and isinstance(parameters.dropout, str) else parameters._dropout()
+        images, budget = network is not None and network.has_images, parameters._budget()
         size = rows / max(1, round(rows / batch))
         return Stochastic(
-            # `Stochastic` takes shorter steps for batches below 1000 rows; small data have no time for that.
-            change=(DEEP.change if deep else CHANGE) / min(1.5, math.sqrt(size / 1000)),
+            change=GIVEN / min(1.5, math.sqrt(size / 1000)) if images or (budget and not deep) else None,
             initial=parameters.initial,
             epochs=default_epochs(rows, batch) if parameters.max_iter == "auto" else int(parameters.max_iter),
             batch_size=batch,
             drop_inputs=drop[0],
             drop_features=drop[1],
             patience=parameters.n_iter_no_change,
-            budget=parameters._budget(),
+            budget=budget,
         )
 
     def iterations(self, solver: Stochastic) -> int:

@@ -44,7 +44,8 @@ def network_header(network: Network) -> dict[str, Any]:
 def edge_parameters(edge: Edge) -> list[dict[str, Any]]:
     """The parameters of an edge that has any, beside the shapes of its layers."""
     own = {entry.name: getattr(edge, entry.name) for entry in fields(edge) if entry.name not in ("source", "target")}
-    return [own] if own else []
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in own.items()}
+    return [plain] if plain else []
 
 
 def network_from_header(header: object) -> Network:

@@ -39,7 +39,11 @@ class Bias(Dense):
         return W.repeat_interleave(self.positions, 0)
 
     def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
-        return super().apply(U, self.spread(W), out)
+        if out is None or self.positions == 1:
+            return super().apply(U, self.spread(W), out)
+        assert W is not None
+        out.unflatten(1, (-1, self.positions)).add_((U @ W.T)[:, :, None])
+        return out
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
         return super().adjoint(R, self.spread(W), out, alpha)

@@ -83,7 +83,7 @@ class Patches(Design):
     def scores(self, M: Tensor) -> Tensor:
         Z: Tensor | None = None
         parts = M.split([edge.shape[1] for edge in self.edges], dim=1)
-        for edge, U, W in zip(self.edges, self.sources, parts, strict=True):
+        for edge, U, W in reversed(list(zip(self.edges, self.sources, parts, strict=True))):
             Z = edge.apply(U, W, out=Z)
         assert Z is not None
         return Z

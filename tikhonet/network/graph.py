@@ -179,7 +179,10 @@ class Network:
     ) -> Tensor:
         """Z[n], the sum over m in M_n of `U[m] W[n, m]'`; over `sources` only, if given."""
         Z: Tensor | None = None
-        for m in self.sources(n) if sources is None else sources:
+        order = list(self.sources(n) if sources is None else sources)
+        if self.widths[n] > self.shapes[n][0]:
+            order.reverse()  # the bias last, which adds a number to each channel of an image that is there already
+        for m in order:
             Z = self.edges[n, m].apply(U[m], W.get((n, m)), out=Z)
         return U[0].new_zeros(len(U[0]), self.widths[n]) if Z is None else Z
 

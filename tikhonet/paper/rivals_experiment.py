@@ -32,8 +32,8 @@ from tikhonet.problem.objective import Blocks
 MEASURED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 70, 100)
 """The epochs of a final run after which an SVM is fitted; the last one always is."""
 HOPELESS = 1.5
-"""A tuning trial ends after its first epoch where its own classifier is wrong on more held-out rows than this many
-times the least that a trial of the same contender and length was wrong on then."""
+"""A tuning trial ends when a third of its epochs are done (after the first of three) where its own classifier is then
+wrong on this many times the held-out rows that the best trial of the same contender and length was wrong on then."""
 GIVEN_UP = "GIVEN_UP"
 
 
@@ -61,7 +61,7 @@ class Run(Method):
     head: str = field(default="", kw_only=True)
     """The classifier of a final run: the network's own or the SVM, which is a setting as the others are."""
     bound: Callable[[], float] = field(kw_only=True, compare=False, repr=False)
-    """The error after the first epoch from which on a trial is given up."""
+    """The error with a third of the epochs done from which on a trial is given up."""
 
     @property
     def group(self) -> str:
@@ -88,6 +88,8 @@ class Course:
 
     part: Part
     measured: Sequence[int]
+    judged: int
+    """The epoch after which it may be given up."""
     bound: Callable[[], float]
     watch: Watch
     spent: float = 0.0
@@ -111,7 +113,7 @@ class Course:
             self.head_seconds = time.process_time() - clock
             self.error[-1] = percent(svm.scores(seen), part.y_seen)
         self.watch(number)
-        if number == 1 and (self.error_V[0] or 0.0) > self.bound():
+        if number == self.judged and (self.error_V[-1] or 0.0) > self.bound():
             raise HopelessError
         self.started = time.process_time()
 
@@ -165,7 +167,7 @@ class Rivals(Experiment):
         runs = []
         for length in (epochs,) if epochs else size.lengths:
             for contender in CONTENDERS:
-                bound = first_bound(contender.name, length, records)
+                bound = early_bound(contender.name, length, records)
                 for number, setting in enumerate(contender.settings(size.tuning)):
                     run = Run(
                         f"{contender.name}-{length}-{number}",
@@ -184,7 +186,8 @@ class Rivals(Experiment):
     def trial(self, method: Run, data: Split, seed: int, watch: Watch) -> dict[str, Any]:
         part = data.parts[method.stage]
         curve = method.stage == "final" and method.head == "svm"
-        course = Course(part, (*MEASURED, method.length) if curve else (method.length,), method.bound, watch)
+        measured = (*MEASURED, method.length) if curve else (method.length,)
+        course = Course(part, measured, third(method.length), method.bound, watch)
         try:
             status = method.contender.train(method.setting, method.length, part, seed, course).name
         except HopelessError:
@@ -251,13 +254,16 @@ def words(settings: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in drawn.items()) or "defaults"
 
 
-def first_bound(solver: str, length: int, records: Callable[[], list[Any]]) -> Callable[[], float]:
+def third(epochs: int) -> int:
+    return max(1, epochs // 3)
+
+
+def early_bound(solver: str, length: int, records: Callable[[], list[Any]]) -> Callable[[], float]:
     """Looks at the records when it is asked: other trials may have ended meanwhile, here or in another process."""
 
     def bound() -> float:
         own = [r for r in records() if (r.solver, r.length, r.stage) == (solver, length, "tuning")]
-        return HOPELESS * min(
-            (r.curve_error_V[0] for r in own if r.curve_error_V and r.curve_error_V[0]), default=100.0
-        )
+        errors = [error for r in own for error in r.curve_error_V[third(length) - 1 : third(length)] if error]
+        return HOPELESS * min(errors, default=100.0)
 
     return bound

@@ -1,8 +1,9 @@
 """How long the stochastic trainer's steps are, what guards them, and how often its statistics are renewed.
 
-A step's length is set by the relative change that it makes in its layer's pre-activations and falls linearly to the
-end of the run. Nothing may make the run diverge: a step after which the loss on the same rows is higher is undone
-and later ones are shorter, and when the running loss has risen far above its best the last good state comes back.
+A step's length is the relative change that it makes in its layer's pre-activations. It begins as long as the shortest
+runs want it, falls harmonically, sooner where batches are small and noisy, and linearly to the end of the run.
+Nothing may make the run diverge: a step after which the loss on the same rows is higher is undone and later ones are
+shorter, and when the running loss has risen far above its best the last good state comes back.
 """
 
 from __future__ import annotations
@@ -33,12 +34,17 @@ class Pace:
 
     annealing: float = 0.98
     """How much of the step length is gone at the end; a rest of 2% keeps the last steps from being lost."""
+    largest: float = 1.6
+    """The relative change of a layer by the first step, at most: few runs, however short, gained by longer ones."""
+    horizon: float = 50.0
+    """Steps of 1000 rows after which a step is half as long; those of fewer rows, which are noisier, earlier."""
+
     largest_gain: float = 1.5
-    """Steps grow with the root of the batch, as its noise falls, but no more than this: the model is only local."""
+    """A first step that is given grows with the root of the batch, as its noise falls, but no more than this."""
     shallow: int = 3
-    """Layers up to which steps need not be shorter: relative changes add up on the way through the layers."""
+    """Layers from which on a first step that is given is shorter."""
     long: float = LONG
-    """Steps of 1000 rows from which on they get shorter: changes add up over the steps like a random walk."""
+    """Steps of 1000 rows from which on a first step that is given is shorter."""
 
     probe_rows: int = 64
     """Rows on which a step's change is measured: enough for a mean square, and next to nothing to compute."""
@@ -92,15 +98,23 @@ class Pace:
 
     @property
     def momentum(self) -> float:
-        """The memory of the steps' direction, by step."""
-        return float(self.preset.momentum**self.size)
+        """The memory of the steps' direction, by step; beside a first step that is given, by 1000 rows like it."""
+        return float(self.preset.momentum ** (1.0 if self.preset.change is None else self.size))
 
     def rate(self, t: int, trust: float) -> float:
         """The relative change that step t makes in a layer's pre-activations."""
+        annealed = trust * (1 - self.annealing * (t / self.total))
+        if self.preset.change is not None:
+            return annealed * self.preset.change * self.converted
+        first = min(self.largest, self.preset.first / self.depth)
+        return float(annealed * first / (1 + t / (self.horizon * self.size**0.5)))
+
+    @property
+    def converted(self) -> float:
+        """What a first step that is given for 1000 rows, three layers and a run that is not long is multiplied by."""
         depth = min(1.0, (self.shallow / self.depth) ** self.preset.depth_power)
         length = min(1.0, (self.long / (self.total * self.size)) ** 0.5)
-        gain = min(self.largest_gain, self.size**0.5)
-        return float(trust * self.preset.change * gain * depth * length * (1 - self.annealing * (t / self.total)))
+        return float(min(self.largest_gain, self.size**0.5) * depth * length)
 
     def counted(self, change: float, latest: float, share: float) -> float:
         """The mean square change that counts: a sudden large one at once, a sudden small one as the mean follows."""

@@ -23,7 +23,8 @@ LONG = 180.0
 class Preset:
     """The constants that depend on how deep the network is, how long the run and how many weights it may keep."""
 
-    change: float
+    first: float
+    """The relative changes of the first step, added up over the layers."""
     momentum: float
     metric: str
     damping_W: float
@@ -31,12 +32,14 @@ class Preset:
     drop_inputs: float
     drop_features: float
     depth_power: float
-    """Steps are (3 / N)^depth_power as long in networks of N > 3 layers."""
+    """A first step that is given is (3 / N)^depth_power as long in networks of N > 3 layers."""
+    change: float | None = None
+    """A first step in place of the rule's, after which steps fall linearly."""
 
 
 USUAL = Preset(
-    change=0.3,
-    momentum=0.95,
+    first=2.5,
+    momentum=0.7,
     metric="leading",
     damping_W=10.0,
     ridge_V=0.1,
@@ -46,13 +49,15 @@ USUAL = Preset(
 )
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
-SPARSE = replace(USUAL, change=0.9, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
-"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md)."""
-IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0)
-"""For networks of images: a patch has few entries, so the whole inverse is cheap (docs/log/images.md)."""
+SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
+"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md). The rule's
+steps are no better there than a given first one, since weights that go leave something to mend to the end."""
+IMAGES = replace(USUAL, change=0.3, momentum=0.95, metric="full", damping_W=1.0, drop_inputs=0.0)
+"""For networks of images: a patch has few entries, so the whole inverse is cheap (docs/log/images.md). The rule of the
+steps has not been measured on them."""
 DEEP = Preset(
-    change=0.08,
-    momentum=0.8,
+    first=0.6,
+    momentum=0.7,
     metric="full",
     damping_W=0.1,
     ridge_V=0.1,
@@ -76,9 +81,10 @@ class Recipe:
     Parameters
     ----------
     change : float, optional
-        The relative change of a layer's pre-activations per step, at the start of a run that is not long.
+        A first step of one's own in place of the trainer's rule (`pace.py`), after which steps fall linearly: the
+        relative change of a layer's pre-activations in a run that is not long.
     momentum : float, optional
-        The memory of the direction of the W-steps, in [0, 1).
+        The memory of the direction of the W-steps, in [0, 1), by step; beside `change`, by 1000 rows.
     damping_U, damping_W, ridge_V : float
         The damping of the u- and the W-step and the ridge of the V-step, relative to the mean eigenvalue of each.
     memory : float, default=0.94

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import NoneType
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -64,6 +65,7 @@ class Stochastic(Recipe):
     patience: int = 10
     polish: BlockDescent | None = None
     refit: bool = True
+    stepper: ClassVar[type[Stepper]] = Stepper  # a subclass may have other steps
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,7 +118,7 @@ class Stochastic(Recipe):
         scaled = replace(problem, network=problem.network.with_activation(activation))
         generator = torch.Generator().manual_seed(seed)
         # The masks are drawn before the state, so that a resumed run has the same ones.
-        stepper = Stepper.of(scaled, self, first, self.epochs * len(batches), generator, reduce)
+        stepper = self.stepper.of(scaled, self, first, self.epochs * len(batches), generator, reduce)
         if resume:
             # Steps are counted by whole epochs, since the batches may have another size now.
             state = replace(resume.copy(), step=len(resume.epochs) * len(batches) + resume.batches)

@@ -152,7 +152,7 @@ class Stepper:
         V = state.classifier.V
         scores = features @ V.T
         slope = problem.loss.slope(batch.targets, scores)
-        grad_Z = targets_sweep(problem, V, state.W, here, slope, self.recipe.damping_U)
+        grad_Z = self.residuals(state, here, slope)
         W, layers = dict(state.W), {}
         for n, layer in state.layers.items():
             residual = batch.weigh(grad_Z[n])
@@ -204,6 +204,10 @@ class Stepper:
                 inputs, total = metric_inputs(problem.network.design(n, here.A), batch, rows, self.reduce)
                 layers[n] = changed(layer, gram=layer.gram.update(inputs, total, beta=pace.beta, reduce=self.reduce))
         return changed(state, classifier=classifier, layers=layers)
+
+    def residuals(self, state: TrainingState, here: Pass, slope: Tensor) -> Layers:
+        """u-step: the gradient in every layer's Z at its target, from the loss's slope in the scores."""
+        return targets_sweep(self.problem, state.classifier.V, state.W, here, slope, self.recipe.damping_U)
 
     def step_weights(
         self, n: int, state: TrainingState, layer: LayerState, here: Pass, residual: Tensor, rows: float, probed: float

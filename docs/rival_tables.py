@@ -1,0 +1,65 @@
+"""The tables of rivals.md: the race with tuned rivals, from the same figures as its page."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from blocks import ROOT, basis, markdown, number, table
+
+from tikhonet.paper.experiment import find_experiment, load_records
+from tikhonet.paper.rivals_results import Race
+
+
+@table
+def rivals_digits() -> str:
+    return race_table("rivals-digits")
+
+
+@table
+def rivals_mnist_10000() -> str:
+    return race_table("rivals-mnist-10000")
+
+
+def race_table(folder: str) -> str:
+    """Every contender by its test error, then the goals with their verdicts."""
+    experiment = find_experiment("rivals")
+    race: Race = experiment.compare(load_records(ROOT / "results" / folder))
+    data = race.first.data
+    head = [
+        "",
+        "test error %",
+        "seeds",
+        "CPU s",
+        *(f"to {goal:g}%" for goal in race.goals),
+        "held out %",
+        "tried",
+        "setting",
+    ]
+    rows = []
+    for row in race.rows.values():
+        error = f"{row.score:.2f}" + (f" ± {row.spread:.2f}" if len(row.scores) > 1 else "")
+        name = f"**{row.title}**" if row.ours else row.title
+        times = [number(spent) if (spent := row.seconds_to(goal)) < float("inf") else "" for goal in race.goals]
+        setting = experiment.columns(race)[-1].value(row)
+        held = f"{race.held_out(row):.2f}"
+        classifier = "own V" if row.records[0].head == "own" else "SVM"
+        rows.append(
+            [
+                name,
+                error,
+                str(len(row.records)),
+                number(row.total),
+                *times,
+                held,
+                str(race.tried(row)),
+                f"{classifier}; {setting}",
+            ]
+        )
+    claims = [
+        f"- {claim.words} {claim.findings[0].verdict.capitalize()}: {claim.findings[0].text}"
+        for claim in experiment.findings(race)
+    ]
+    known = {row.title: [asdict(record) for record in row.records] for row in race.rows.values()}
+    rows_of = f"{data['final_rows']:,} training and {data['test']:,} test images"
+    note = f"{rows_of}; tuned on {data['tuning_rows']:,} rows, {data['held_out']:,} others held out."
+    return markdown(head, rows) + basis(folder, known, note) + "\n\n" + "\n".join(claims)

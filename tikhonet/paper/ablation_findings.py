@@ -1,0 +1,203 @@
+"""What the ablation says: differences to the trainer, paired by seed, and cosines of residuals with the gradient."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from tikhonet.paper.comparison import Claim, Comparison, Finding, Row
+from tikhonet.paper.figures import Axis, Dots, Line, Lines, Point
+from tikhonet.paper.sheets import Figure
+
+DEFAULT = "default"
+SURE = 2.0
+"""Standard errors from which on a difference counts."""
+NEAR = 0.99
+"""A cosine from which on two directions are one, to first order."""
+LINES = ("stochastic", "proximal", "printed", "sgd", "reference")
+
+
+class Difference(NamedTuple):
+    """A mean over seeds and its standard error; NaN where there are too few of them."""
+
+    mean: float
+    error: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.mean:+.2f} ± {self.error:.2f} points"
+
+    @property
+    def positive(self) -> bool | None:
+        """Whether it is more than chance; None where the seeds are too few to tell."""
+        return None if math.isnan(self.error) else self.mean > SURE * self.error
+
+
+def summary(values: list[float]) -> Difference:
+    mean = fmean(values) if values else math.nan
+    return Difference(mean, stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan)
+
+
+class AblationRow(Row):
+    """A variant over its trials."""
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def ingredient(self) -> str:
+        return str(self.records[0].ingredient)
+
+    @property
+    def place(self) -> int:
+        return int(self.records[0].place)
+
+    @property
+    def spread(self) -> float:
+        """The standard error of the mean error."""
+        return summary(self.scores).error
+
+    @property
+    def layers(self) -> list[str]:
+        return [name for name in self.records[0].cosines if name != "steps"]
+
+    def cosines(self, layer: str) -> list[list[float]]:
+        """By step, those of all trials."""
+        return [list(point) for point in zip(*(record.cosines[layer] for record in self.records), strict=False)]
+
+    @property
+    def cosine(self) -> float:
+        """The mean cosine over steps and trials, of the layer with the lowest; NaN where none was measured."""
+        return min((fmean(map(fmean, self.cosines(layer))) for layer in self.layers), default=math.nan)
+
+
+class Ablation(Comparison[AblationRow]):
+    """All variants of a run; errors are in percent."""
+
+    whole = 100.0
+
+    def difference(self, row: AblationRow, other: str = DEFAULT) -> Difference:
+        """The row's error less the trainer's, over the seeds that both have."""
+        base = {} if other not in self.rows else {r.trial: r.score for r in self.rows[other].records}
+        pairs = [(record.score, base.get(record.trial)) for record in row.records if row.name != other]
+        return summary([mine - its for mine, its in pairs if mine is not None and its is not None])
+
+    def variants(self, *ingredients: str) -> list[AblationRow]:
+        """The rows in which one of these was exchanged, unless they diverged."""
+        return [row for row in self.rows.values() if row.ingredient in ingredients and not math.isnan(row.score)]
+
+
+def ablation_claims(results: Ablation) -> list[Claim]:
+    """What each ingredient brings, judged."""
+    found = [
+        ("The target sweep learns as exact back-propagation does.", as_good(results, "sweep")),
+        ("The residuals are the back-propagated gradients, to first order.", near_gradient(results)),
+        ("The metric of the W-step lowers the error.", all_worse(results, "metric-none")),
+        ("The exact V-step lowers the error.", all_worse(results, "adam-V-")),
+        ("The tight lift is needed.", all_worse(results, "tikhonov")),
+        ("Targets further from the forward pass do not help.", none_better(results, "targets")),
+        ("No fixed step length beats the rule.", none_better(results, "step")),
+        (
+            "No other metric, momentum, averaging, dropout or start beats the trainer's.",
+            none_better(results, "metric", "momentum", "averaging", "dropout", "start"),
+        ),
+    ]
+    return [Claim(words, (finding,)) for words, finding in found]
+
+
+def compared(results: Ablation, rows: list[AblationRow]) -> str:
+    """The differences of these rows to the trainer, in words."""
+    base = results.rows.get(DEFAULT)
+    start = f"{base.score:.2f}% with it; " if base else ""
+    return start + "; ".join(f"{row.title}: {results.difference(row).words}" for row in rows) + "."
+
+
+def as_good(results: Ablation, ingredient: str) -> Finding:
+    rows = results.variants(ingredient)
+    if not rows:
+        return Finding("It was not run.", None)
+    differences = [results.difference(row) for row in rows]
+    known = not any(math.isnan(difference.error) for difference in differences)
+    same = all(abs(difference.mean) <= SURE * difference.error for difference in differences)
+    return Finding(compared(results, rows), same if known else None)
+
+
+def all_worse(results: Ablation, name: str) -> Finding:
+    """Whether all rows of this name, or whose names begin with it, have a higher error; diverged ones have."""
+    rows = [row for row in results.rows.values() if row.name == name or (name[-1] == "-" and row.name.startswith(name))]
+    if not rows:
+        return Finding("It was not run.", None)
+    worse = [True if math.isnan(row.score) else results.difference(row).positive for row in rows]
+    return Finding(compared(results, rows), None if None in worse else all(worse))
+
+
+def none_better(results: Ablation, *ingredients: str) -> Finding:
+    rows = results.variants(*ingredients)
+    if not rows:
+        return Finding("They were not run.", None)
+    lower = {row.name: (d := results.difference(row)).mean < -SURE * d.error for row in rows}
+    unknown = any(math.isnan(results.difference(row).error) for row in rows)
+    better = [row for row in rows if lower[row.name]]
+    shown = better or [min(rows, key=lambda row: row.score)]
+    words = "Lower: " if better else "The lowest of them: "
+    return Finding(words + compared(results, shown), None if unknown else not better)
+
+
+def near_gradient(results: Ablation) -> Finding:
+    row = results.rows.get(DEFAULT)
+    if not row or not row.layers:
+        return Finding("It was not measured.", None)
+    means = {layer: fmean(map(fmean, row.cosines(layer))) for layer in row.layers}
+    lowest = min(min(map(min, row.cosines(layer))) for layer in row.layers)
+    words = ", ".join(f"{mean:.4f} ({layer})" for layer, mean in means.items())
+    return Finding(f"Mean cosines over a run: {words}; the lowest of all is {lowest:.4f}.", min(means.values()) >= NEAR)
+
+
+def ablation_figures(results: Ablation) -> list[Figure]:
+    base = results.rows.get(DEFAULT)
+    rows = [row for row in results.rows.values() if row.scores]
+    found: list[Figure] = [
+        Dots(
+            name="errors",
+            title="Test error with one ingredient exchanged",
+            caption=f"A dot a seed, and their mean; {results.first.data['test']:,} test images.",
+            x=Axis("test error, %"),
+            rows=[row.values(row.scores) for row in rows],
+            unit="%",
+            references=[("the trainer", base.score)] if base else [],
+        )
+    ]
+    if base and base.layers:
+        lines = [line(base, layer, layer, colour) for layer, colour in zip(base.layers, LINES, strict=False)]
+        lowest = min(point.low for one in lines for point in one.points)
+        found.append(cosine_figure("layers", "The trainer's residuals and the gradient, by layer", lines, lowest))
+    others = [row for row in results.variants("", "targets", "lift") if row.layers]
+    if len(others) > 1:
+        lines = [
+            line(row, row.layers[0], row.name, colour, dashed=place >= len(LINES))
+            for place, (row, colour) in enumerate(zip(others, LINES * 2, strict=False))
+        ]
+        found.append(cosine_figure("targets", "The first layer's residual, with other targets", lines, 0.0))
+    return found
+
+
+def cosine_figure(name: str, title: str, lines: list[Line], lowest: float) -> Lines:
+    return Lines(
+        name=f"cosines_{name}",
+        title=title,
+        caption="Cosine of the residual that the u-step gives a layer with the back-propagated gradient there, on the "
+        "same batch at the same weights; mean of the seeds with their range.",
+        x=Axis("step", whole=True),
+        y=Axis("cosine", low=min(0.99, math.floor(100 * lowest) / 100), high=1.0),
+        lines=lines,
+    )
+
+
+def line(row: AblationRow, layer: str, label: str, colour: str, dashed: bool = False) -> Line:
+    points = [
+        Point(step, fmean(values), min(values), max(values), f"{row.title}, {layer}\nstep {step}: {fmean(values):.4f}")
+        for step, values in zip(row.records[0].cosines["steps"], row.cosines(layer), strict=False)
+    ]
+    return Line(label, colour, points, dashed)
