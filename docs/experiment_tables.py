@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from blocks import ROOT, Record, Rows, basis, by, field, markdown, mean, number, paired, records, span, table
+from blocks import ROOT, Record, basis, by, field, markdown, mean, number, paired, records, span, table
 
 from tikhonet.paper.experiment import find_experiment, load_records
 
@@ -68,21 +68,6 @@ def mnist_digits() -> str:
 
 
 @table
-def sparse_short() -> str:
-    """Error against nonzeros, ours and pruned Adam."""
-    rows: list[list[str]] = []
-    groups: Rows = {}
-    for folder, title in (("sparse", "MNIST"), ("sparse-fashion", "Fashion-MNIST")):
-        found = by(records(folder), "method")
-        for name, dense, way in (("`tikhonet`", "dense", "budget-"), ("Adam, pruned gradually", "adam", "gradual-")):
-            cells = [found.get(key, []) for key in (dense, *(f"{way}{share}" for share in ("5", "2.42", "1", "0.5")))]
-            rows.append([f"{title}, {name}", *(mean(field(own, "error")) for own in cells)])
-            groups |= {f"{title} {name} {at}": own for at, own in enumerate(cells)}
-    head = ["test error %, by nonzero weights", "all", "5%", "2.42%", "1%", "0.5%"]
-    return markdown(head, rows) + basis("sparse` and `results/sparse-fashion", groups, "A single figure is one trial.")
-
-
-@table
 def sparse_all() -> str:
     return sparse_table("sparse")
 
@@ -114,24 +99,6 @@ def density(found: Sequence[Record]) -> float:
 
 
 WAYS = ("bcd", "fewer", "words", "adam", "classifier", "admm", "penalty", "sdh", "itq", "pca", "random")
-
-
-@table
-def hashing_short() -> str:
-    """48 bits on both data sets."""
-    rows: list[list[str]] = []
-    groups: Rows = {}
-    both = {folder: by(records(folder), "method") for folder in ("hashing-mnist", "hashing-cifar10")}
-    for way in ("bcd", "fewer", "adam", "classifier", "penalty", "sdh"):
-        line: list[str] = []
-        for folder, found in both.items():
-            own = found.get(f"{way}-48", [])
-            line = line or [own[0]["title"]]
-            groups[f"{folder} {way}"] = own
-            line += [mean(scores(own), 3), f"{min(field(own, 'seconds')):.0f}" if own else ""]
-        rows.append(line)
-    head = ["48 bits", "MNIST, 48 x 256: mAP", "least seconds", "CIFAR-10 descriptors, 16 x 1024: mAP", "least seconds"]
-    return markdown(head, rows) + basis("hashing-mnist` and `results/hashing-cifar10", groups)
 
 
 def scores(found: Sequence[Record]) -> list[float]:

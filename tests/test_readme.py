@@ -17,8 +17,8 @@ README = (ROOT / "README.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
-def blocks(language):
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.S | re.M)
+def blocks(language, document=README):
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", document, flags=re.S | re.M)
     return [text for name, text in found if name == language]
 
 
@@ -58,6 +58,11 @@ def test_the_readmes_example_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     script.write_text("\n".join(blocks("python")))
     runpy.run_path(str(script))
+    assert "Status." in capsys.readouterr().out
+
+
+def test_the_example_of_the_theory_runs(capsys):
+    exec(blocks("python", (ROOT / "docs" / "theory.md").read_text())[0], {})
     printed = capsys.readouterr().out
     assert "Certificate" in printed
     assert "Status.SCHEDULE_EXHAUSTED" in printed
