@@ -55,7 +55,7 @@ def test_a_wrong_word_is_named(mistake, words, parts):
     ("content", "parts"),
     [
         ("a,b,y\n1,2,0\n1,oops,1\n", ["rows.csv, row 2 (line 3)", "'b'", "'oops'"]),
-        ("a,b,y\n1,2,0\n1,,1\n", ["row 2", "an empty cell"]),
+        ("a,b,y\n1,2,0\n1,inf,1\n", ["row 2", "'inf'"]),
         ("a,b,y\n1,2,0\n1,2\n", ["row 2", "3 cells"]),
         ("a,b,y\n", ["no rows"]),
         ("a,b,z\n1,2,0\n", ["no column named 'y'", "a, b, z"]),

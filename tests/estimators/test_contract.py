@@ -175,10 +175,10 @@ def test_bad_validation_data_are_named(Model):
 @pytest.mark.parametrize("Model", [BCDClassifier, BCDRegressor])
 def test_validation_data_that_are_not_finite_or_not_as_long_are_named(Model):
     X, y = blobs()
-    hole = np.where(np.arange(480).reshape(120, 4) == 7, np.nan, X)
-    with pytest.raises(ValueError, match="Input X_val contains NaN"):
+    hole = np.where(np.arange(480).reshape(120, 4) == 7, np.inf, X)
+    with pytest.raises(ValueError, match="Input X_val contains infinity"):
         Model().fit(X, y, X_val=hole, y_val=y)
-    with pytest.raises(ValueError, match="Input y_val contains NaN"):
+    with pytest.raises(ValueError, match="Input y_val contains infinity"):
         Model().fit(X, y, X_val=X, y_val=hole[:, 3])
     with pytest.raises(ValueError, match="X_val and y_val must have the same number of rows, got 120 and 119"):
         Model().fit(X, y, X_val=X, y_val=y[1:])

@@ -197,7 +197,7 @@ def test_the_activation_is_a_parameter_and_is_kept_in_files(Model, activation, t
         model.save(tmp_path / "model")
         loaded = Model.load(tmp_path / "model")
         np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
-        assert loaded.network_ == model.network_ == loaded._network(4)
+        assert loaded.network_ == model.network_ == loaded._network(model.model_.inputs)
 
 
 class Fourth(Loss):

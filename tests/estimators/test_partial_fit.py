@@ -59,7 +59,7 @@ def test_a_loaded_model_makes_way_for_one_that_is_better(tmp_path):
 
 def test_a_good_model_stays_where_new_rows_make_no_better_one(tmp_path):
     X, y = rings(900)
-    BCDClassifier(random_state=0).fit(X[:600], y[:600]).save(tmp_path / "model")
+    BCDClassifier(n_networks=1, random_state=0).fit(X[:600], y[:600]).save(tmp_path / "model")
     loaded = BCDClassifier.load(tmp_path / "model")
     before = loaded.predict_proba(X)
     wrong = np.random.default_rng(0).permutation(y[600:750])
@@ -90,7 +90,7 @@ def test_the_rows_remembered_are_a_uniform_sample_of_fit_and_stream(monkeypatch)
 
 def test_partial_fit_names_what_does_not_fit_the_last_fit():
     X, Y = line(outputs=2)
-    model = BCDRegressor(**QUICK).fit(X, Y)
+    model = BCDRegressor(n_bins=0, **QUICK).fit(X, Y)
     with pytest.raises(ValueError, match=r"y must have as many columns as in the last fit \(2\), got 1; use fit"):
         model.partial_fit(X, Y[:, 0])
     model.set_params(hidden_layer_sizes=(30,))

@@ -30,7 +30,7 @@ CHOSEN = (
     "metric-none",
     "adam-V-0.003",
     "targets-0.3",
-    "head-V",
+    "head-svm",
     "head-logistic",
     "optim",
     "adam-W",

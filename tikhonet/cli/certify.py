@@ -112,7 +112,7 @@ def point_on(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[Problem,
     """The problem of a saved network on these rows, and its point with the features of its own forward pass as U."""
     model = estimator.model_
     problem = build_problem(estimator, model.network, estimator._loss(), float(len(X)))
-    scaled = torch.from_numpy(model.scaling(X.astype(float), estimator.dtype))
+    scaled = torch.from_numpy(model.scaled(estimator.numbers(X), estimator.dtype))
     try:
         targets = estimator.encode(y).to(scaled)
     except ValueError as error:

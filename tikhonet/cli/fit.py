@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 
-from tikhonet.cli.inputs import Seed, Source, Threads, choice, numbers
+from tikhonet.cli.inputs import Seed, Source, Threads, choice, names, numbers
 from tikhonet.cli.mistakes import Failure, OptionError, check_name, one_of
-from tikhonet.cli.outputs import Answer, errors, facts, headline, output_option, save_or_rescue
+from tikhonet.cli.outputs import Answer, errors, facts, headline, held_out, output_option, save_or_rescue
 from tikhonet.cli.progress import by_chunks, stoppable
 from tikhonet.data.bar import Bar
-from tikhonet.data.tables import is_number
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import describe
 from tikhonet.estimators.classifier import BCDClassifier
@@ -41,7 +40,12 @@ ESTIMATORS: dict[str, type[BaseEstimator]] = {
     "regression": BCDRegressor,
     "hash": BCDHasher,
 }
-SHORTER = {"hidden_layer_sizes": "hidden", "n_bits": "bits", "n_iter_no_change": "patience"}
+SHORTER = {
+    "hidden_layer_sizes": "hidden",
+    "n_bits": "bits",
+    "n_iter_no_change": "patience",
+    "categorical_features": "categorical",
+}
 """Parameters whose options have names of their own."""
 NO_OPTIONS = ("random_state", "n_jobs", "warm_start")
 """Parameters that have options in several commands, or of which a command has no use."""
@@ -84,6 +88,11 @@ class Parameter:
         kinds = [one.type for one in self.allowed() if isinstance(one, Interval)]
         return None if not kinds else int if all(issubclass(kind, Integral) for kind in kinds) else float
 
+    @property
+    def listed(self) -> bool:
+        """Whether it takes several values, with commas between."""
+        return "array-like" in self.allowed()
+
     def described(self, task: str) -> tuple[str, str]:
         """The type and the description that the estimator's docstring has of it."""
         text = inspect.getdoc(ESTIMATORS[task]) or ""
@@ -103,10 +112,10 @@ class Parameter:
         if "boolean" in self.allowed():
             name = f"{self.option}/--no-{self.option[2:]}" if words else self.option
             return Annotated[bool | None, typer.Option(name, help=f"{text}.", show_default=self.default())]
-        form = {int: "N", float: "X", None: "NAME"}[self.number] if self.number or not words else "WORD"
-        if "array-like" in self.allowed():
+        form = {int: "N", float: "X", None: "NAME"}[self.number] if self.number or self.listed or not words else "WORD"
+        if self.listed:
             form = f"{form},{form},..."
-        if words and self.number is None:
+        if words and self.number is None and not self.listed:
             check, text = one_of(words), f"{text}: {', '.join(words)}"
         else:
             check, form = None, "|".join([*words, form])
@@ -122,8 +131,10 @@ class Parameter:
         value = given
         if isinstance(given, str) and self.number and given not in self.words(task):
             several = numbers(self.option, given, self.number)
-            plain = "array-like" not in self.allowed() or not np.ndim(getattr(ESTIMATORS[task](), self.name))
+            plain = not self.listed or not np.ndim(getattr(ESTIMATORS[task](), self.name))
             value = several[0] if len(several) == 1 and plain else several
+        elif isinstance(given, str) and self.listed and given not in self.words(task):
+            value = [int(part) if re.fullmatch(r"-?\d+", part) else part for part in given.split(",")]
         elif isinstance(given, str) and self.words(task):
             check_name(given, self.words(task), self.option)
         rules = [make_constraint(one) for one in self.allowed(task)]
@@ -181,13 +192,18 @@ def fit(
     The rows are those of a file of your own, the images of a folder whose subfolders are the classes, or the training
     part of a data set. Ctrl-C ends training after the epoch that is running, and saves what was learned.
     """
-    rows = source.read("train", task, size=image_size)
+    rows = source.read("train", task, size=image_size, categories=names(parameters.get("categorical_features")))
     y = source.labels(rows, 1 if task == "classification" else None)
-    task = task or infer_task(y, source)
+    task = task or source.infer_task(y)
     if task == "regression":
         y = source.numbers(y)
+    elif task == "classification" and y.dtype.kind == "f" and len(fractions := y[y != np.floor(y)]):
+        raise OptionError(
+            "--task", f"must be regression for labels that are numbers such as {fractions[0]:g}, got classification"
+        )
     given = {name: value for name, value in parameters.items() if value is not None}
     chosen = {name: PARAMETERS[name].value(value, task) for name, value in given.items()}
+    check_effect(chosen)
     estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)
     seconds, advice = train(estimator, rows.X, y)
     if task == "hash":
@@ -196,6 +212,7 @@ def fit(
         measures = errors(task, y, by_chunks(estimator.predict, rows.X, "predicting"))
     if rows.named:
         estimator.feature_names_in_ = np.array(rows.feature_names, dtype=object)
+        estimator.label_name_ = rows.label_name
     save_or_rescue(estimator.save, output)
     status: Status = estimator.status_
     sentence = status.value.partition(". ")[0].rstrip(".") + "."
@@ -212,42 +229,29 @@ def fit(
         "iterations": estimator.n_iter_,
         "seconds": seconds,
         "training": measures,
+        "held_out": (held := held_out(task, estimator)),
         "sparsity": estimator.sparsity_["zeros"],
         "sparsity_kind": estimator.sparsity_["kind"],
         "bytes": output.stat().st_size,
     }
     human = facts(
-        data=f"{title}: {len(rows.X):,} rows of {rows.X.shape[1]} numbers, {task}",
+        data=f"{title}: {len(rows.X):,} rows of {rows.X.shape[1]} columns, {task}",
         status=f"{sentence}{remedy}",
         iterations=estimator.n_iter_,
         training=headline(measures),
+        **({"held_out": ", ".join(f"{name} {value:.4g}" for name, value in held.items())} if held else {}),
         seconds=f"{seconds:.1f}",
         model=output,
     )
     return Answer(document, human, exit_code=EXIT_CODES.get(status, 0))
 
 
-def infer_task(y: NDArray[Any], source: Source) -> str:
-    """Text and whole numbers are classes, real numbers are targets; many different whole numbers may be either."""
-    if y.dtype.kind == "f":
-        return "regression"
-    unclear, kinds = "", len(np.unique(y))
-    others = [row for row, text in enumerate(y) if not is_number(text)] if y.dtype.kind == "U" and y.ndim == 1 else []
-    if y.ndim > 1:
-        unclear = f"{source.data} has {y.shape[1]} labels a row; use --task hash or --task regression"
-    elif 0 < len(others) < len(y) / 2:
-        unclear = (
-            f"the labels of {source.data} are numbers but for {len(others)} of {len(y)} rows, such as "
-            f"{str(y[others[0]])!r} in row {others[0] + 1}; correct these, or use --task classification"
-        )
-    elif y.dtype.kind in "iu" and kinds > max(20, len(y) // 10):
-        unclear = (
-            f"the labels of {source.data} are {kinds} different whole numbers in {len(y)} rows; "
-            "use --task regression or --task classification"
-        )
-    if unclear:
-        raise OptionError("--task", f"must be given: {unclear}")
-    return "classification"
+def check_effect(chosen: dict[str, Any]) -> None:
+    """Raise where an option would change nothing."""
+    for name, needed in {"radius": "constraint", "sparsity_over": "sparsity"}.items():
+        if name in chosen and needed not in chosen:
+            option, other = PARAMETERS[name].option, PARAMETERS[needed].option
+            raise OptionError(option, f"has no effect without {other}; add that, or leave it out")
 
 
 def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]:

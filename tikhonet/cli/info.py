@@ -16,11 +16,14 @@ from tikhonet.cli.outputs import Answer, facts
 from tikhonet.data import DataError, find_home
 from tikhonet.descent.devices import devices
 from tikhonet.estimators.files import plain
+from tikhonet.model.columns import Columns
 from tikhonet.network.extras import MissingExtraError
 from tikhonet.network.graph import BIAS, Network, Weights
 
 EXAMPLE = "tikhonet info"
 
+SHOWN = 30
+"""Columns of a table that are printed."""
 PACKAGES = ("tikhonet", "torch", "numpy", "scipy", "scikit-learn", "rich", "typer", "safetensors")
 
 
@@ -79,6 +82,7 @@ def describe_model(path: Path) -> Answer:
         "parameters": parameters,
         "classes": getattr(estimator, "classes_", None),
         "feature_names": saved.names,
+        "columns": None if learned.columns is None else learned.columns.as_list(),
         "bytes": path.stat().st_size,
         "sha256": sha256(path),
     }
@@ -88,7 +92,17 @@ def describe_model(path: Path) -> Answer:
         weights=f"{weights:,}, of which {zeros(estimator.sparsity_)}",
         changed=", ".join(f"{name} = {value}" for name, value in changed.items()) or "nothing: all are defaults",
     )
-    return Answer(document, human, "\n" + draw_text(learned.network, learned.W, learned.outputs))
+    parts = [human, *draw_columns(learned.columns), draw_text(learned.network, learned.W, learned.outputs)]
+    return Answer(document, "\n\n".join(parts))
+
+
+def draw_columns(columns: Columns | None) -> list[str]:
+    """The columns of a table, a line each."""
+    if columns is None:
+        return []
+    lines = [f"{column.name}: {column.meaning()}" for column in columns.columns]
+    more = [f"... and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return ["\n".join([*lines[:SHOWN], *more])]
 
 
 def zeros(sparsity: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from numpy.typing import NDArray
 
@@ -19,11 +20,13 @@ from tikhonet.data import NAMES, DataError, Dataset, Table, find_home, load, pla
 from tikhonet.data.bar import Bar
 from tikhonet.data.dataset import SPLITS
 from tikhonet.data.folder import Shape, shape_of
-from tikhonet.data.tables import TableFile, default_names, is_number, whole_if_possible
+from tikhonet.data.tables import Frame, TableFile, Wanted, default_names, is_number, whole_if_possible
 from tikhonet.model import storage
 
 FILES = ", ".join(format_.kind.partition(" ")[0] for format_ in TableFile.formats)
 ROWS = f"A data set ({', '.join(NAMES)}), a file ({FILES}) or a folder of images."
+MANY = 20
+"""More different whole numbers than this may be numbers or classes; the user has to say which."""
 TASKS = {"BCDClassifier": "classification", "BCDRegressor": "regression", "BCDFeatures": None, "BCDHasher": "hash"}
 
 
@@ -77,6 +80,10 @@ class Source:
         typer.Option("--header/--no-header", help="Whether a .csv begins with names.", show_default="by what is in it"),
     ] = None
     data_home: DataHome = None
+    columns: Annotated[
+        str | None, typer.Option(help="The columns of a file to use, besides the label.", metavar="NAME,NAME,...")
+    ] = None
+    drop: Annotated[str | None, typer.Option(help="Columns of a file to leave out.", metavar="NAME,NAME,...")] = None
 
     @property
     def name(self) -> str | None:
@@ -94,15 +101,20 @@ class Source:
         shape: Shape | None = None,
         text_labels: bool = False,
         size: int | None = None,
+        categories: tuple[str, ...] = (),
+        label_needed: bool = True,
     ) -> Table:
         """The rows; of a data set those of its `split`, if no other was asked for; images in that shape or size.
 
-        With `text_labels` the labels of a .csv stay as they are written.
+        With `text_labels` the labels of a .csv stay as they are written, and so do its columns of `categories`.
         """
         path = Path(self.data).expanduser()
         folder = not self.name and path.is_dir()
         if size is not None and not folder:
             raise OptionError("--image-size", f"is for folders of images, got {self.data}")
+        for option, given in (("--columns", self.columns), ("--drop", self.drop)):
+            if given is not None and (self.name or folder):
+                raise OptionError(option, f"is for files with columns, got {self.data}")
         if self.name:
             if self.label is not None:
                 raise OptionError("--label", "is for files; a data set has its own labels")
@@ -120,7 +132,8 @@ class Source:
                 column: str | int | None = self.label
                 if self.label is not None and re.fullmatch(r"[+-]?\d+", self.label):
                     column = int(self.label)
-                return read_table(path, column, self.header, text_labels)
+                wanted = Wanted(names(self.columns), names(self.drop), categories, label_needed)
+                return read_table(path, column, self.header, text_labels, wanted)
             table = read_folder(path, size, shape=shape)
         if self.label is not None:
             raise OptionError("--label", "is for files; images have the names of their folders")
@@ -139,6 +152,29 @@ class Source:
             raise Failure(f"the labels of {self.data} must be {each} a row, got {found}; name others with --label")
         return table.y
 
+    def infer_task(self, y: NDArray[Any]) -> str:
+        """Text and whole numbers are classes, real numbers are targets; many different whole numbers may be either."""
+        if y.dtype.kind == "f":
+            return "regression"
+        unclear, kinds = "", len(np.unique(y))
+        words = y if y.dtype.kind == "U" and y.ndim == 1 else ()
+        others = [row for row, text in enumerate(words) if not is_number(text)]
+        if y.ndim > 1:
+            unclear = f"{self.data} has {y.shape[1]} labels a row; use --task hash or --task regression"
+        elif 0 < len(others) < len(y) / 2:
+            unclear = (
+                f"the labels of {self.data} are numbers but for {len(others)} of {len(y)} rows, such as "
+                f"{str(y[others[0]])!r} in row {others[0] + 1}; correct these, or use --task classification"
+            )
+        elif y.dtype.kind in "iu" and kinds > MANY and not self.name:
+            unclear = (
+                f"the labels of {self.data} are {kinds} different whole numbers in {len(y)} rows; "
+                "use --task regression or --task classification"
+            )
+        if unclear:
+            raise OptionError("--task", f"must be given: {unclear}")
+        return "classification"
+
     def numbers(self, y: NDArray[Any]) -> NDArray[Any]:
         """Labels as numbers; text that is none is named with its row."""
         if y.dtype.kind != "U":
@@ -150,6 +186,11 @@ class Source:
                     "correct it, remove the row, or name another --label"
                 )
         return whole_if_possible(y.astype(float))
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """`age,city` as names."""
+    return tuple(part.strip() for part in text.split(",")) if text else ()
 
 
 def load_set(name: str, split: str, data_home: Path | None, task: str | None = None) -> Dataset:
@@ -184,13 +225,18 @@ class SavedModel:
         y = source.labels(table, 1 if self.task == "classification" else self.estimator.model_.outputs)
         return y.astype(str) if self.text_classes else source.numbers(y)
 
-    def rows(self, source: Source, split: str) -> Table:
+    def rows(self, source: Source, split: str, labelled: bool = True) -> Table:
         """The rows with the columns that it takes: by their names where both sides have some, else all in order.
 
+        The label's column is the one that is asked for, else that of the training file, where there is such a one.
         Labels are text where the classes are; images have the shape that the number or names of the columns tell.
         """
-        width = self.estimator.n_features_in_
-        table = source.read(split, self.task, shape_of(self.names, width), self.text_classes)
+        width, known = self.estimator.n_features_in_, source.label is not None
+        file = not source.name and not Path(source.data).expanduser().is_dir()
+        if labelled and not known and file and self.header.get("label"):
+            source = replace(source, label=str(self.header["label"]))
+        shape = shape_of(self.names, width)
+        table = source.read(split, self.task, shape, self.text_classes, label_needed=known)
         given = table.X.shape[1]
         if self.names and table.named:
             if missing := [name for name in self.names if name not in table.feature_names]:
@@ -198,10 +244,12 @@ class SavedModel:
                     f"{source.data} has no column {missing[0]!r}, which the model was trained on"
                     f"{nearest(missing[0], table.feature_names)}; add it, or rename one"
                 )
+            if isinstance(table.X, Frame):
+                return replace(table, X=Frame({name: table.X[name] for name in self.names}))
             return replace(table, X=table.X[:, [table.feature_names.index(name) for name in self.names]])
         if given != width:
             hint = "name the label's column with --label" if given == width + 1 else "use data of that width"
-            raise Failure(f"{source.data} has {given} columns of numbers, and the model takes {width}; {hint}")
+            raise Failure(f"{source.data} has {given} columns, and the model takes {width}; {hint}")
         return table
 
     def need_task(self, command: str) -> str:

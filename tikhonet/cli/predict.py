@@ -35,7 +35,7 @@ def predict(
         raise OptionError("--proba", "is for predictions of a classifier")
     if not features:
         saved.need_task("predict")
-    table = saved.rows(source, "test")
+    table = saved.rows(source, "test", labelled=False)
     X = table.X
     arrays: Arrays = {}
     if features:

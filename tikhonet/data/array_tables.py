@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tikhonet.data.binary_layouts import parse_idx, unpack
 from tikhonet.data.dataset import DataError
-from tikhonet.data.tables import Table, TableFile, default_names, whole_if_possible
+from tikhonet.data.tables import Table, TableFile, default_names, frame_or_matrix, whole_if_possible
 from tikhonet.model.reading import load_arrays
 from tikhonet.network.extras import MissingExtraError, require
 
@@ -85,11 +85,15 @@ class ParquetFile(TableFile):
         place = self.label_place(names)
         if not names or columns.num_rows == 0:
             raise DataError(f"{self.path} holds no rows or no columns")
-        arrays = [column.to_numpy() for column in columns.columns]
+        arrays = [decoded(column).to_numpy() for column in columns.columns]
         y = None
         if place is not None:
             y = self.checked_labels(np.array(columns.column(place).to_pylist()), names[place])
             arrays[place] = np.zeros(len(y), np.uint8)
+        if self.wanted is not None:
+            others = {name: array for k, (name, array) in enumerate(zip(names, arrays, strict=True)) if k != place}
+            found = frame_or_matrix(others)
+            return Table(found, y, tuple(others), None if place is None else names[place], named=True)
         for name, field, values in zip(names, columns.schema, arrays, strict=True):
             if values.dtype.kind not in "buif":
                 raise DataError(
@@ -97,6 +101,12 @@ class ParquetFile(TableFile):
                     "convert it, remove it, or name it as the label if it is one"
                 )
         return self.table(self.real_rows(np.column_stack(arrays), names), names, place, y, named=True)
+
+
+def decoded(column: Any) -> Any:
+    """A column of categories as their values: NumPy would read a missing one as the last of the others."""
+    kind = column.type
+    return column.cast(kind.value_type) if hasattr(kind, "value_type") and hasattr(kind, "index_type") else column
 
 
 class IdxFile(MatrixFile):

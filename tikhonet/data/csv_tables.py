@@ -1,23 +1,44 @@
-"""Tables from text: commas (or, where the first line has none, semicolons or tabs) between cells."""
+"""Tables from text: commas (or, where the first line has none, semicolons or tabs) between cells.
+
+Where columns of any kind are wanted, an empty cell is a missing value; a column is numbers if all cells that are not
+missing are, else dates of the form 2024-12-31 (with a time, perhaps), else text. Between semicolons, numbers may have
+decimal commas.
+"""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import math
 import re
 from array import array
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.data.dataset import DataError
-from tikhonet.data.tables import Table, TableFile, default_names, is_missing, is_number, whole_if_possible
+from tikhonet.data.tables import (
+    MISSING,
+    Table,
+    TableFile,
+    default_names,
+    frame_or_matrix,
+    is_missing,
+    is_number,
+    whole_if_possible,
+)
+from tikhonet.model.reading import read_within
 
 Line = tuple[int, list[str]]
 """The number of a line in its file, and the line's cells."""
+COMMA = re.compile(r"^(\s*[+-]?\d*),(\d+\s*)$")
+"""A number with a decimal comma."""
+DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
 HINT = "; if its first row holds names, use --header (header=True)"
 
 
@@ -30,18 +51,29 @@ class CsvFile(TableFile):
 
     kind = ".csv"
 
+    selects = True
+    marks: ClassVar[str] = ",;\t"
+    """What may stand between cells; the first of them that is in the first line does."""
+
     def read(self) -> Table:
         try:
-            with self.path.open(newline="", encoding="utf-8-sig") as file:
+            with self.text() as file:
                 first = file.readline()
                 file.seek(0)
-                delimiter = next((mark for mark in ",;\t" if mark in first), ",")
+                delimiter = next((mark for mark in self.marks if mark in first), self.marks[0])
                 reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
-                return self.parse((reader.line_num, cells) for cells in reader if cells)
+                lines: Iterator[Line] = ((reader.line_num, cells) for cells in reader if cells)
+                if delimiter == ";" and self.wanted is not None:
+                    lines = ((line, [COMMA.sub(r"\1.\2", cell) for cell in cells]) for line, cells in lines)
+                return self.parse(lines)
         except UnicodeDecodeError:
             raise DataError(f"{self.path} must be text in UTF-8, got other bytes; save it as CSV in UTF-8") from None
         except csv.Error as error:
             raise DataError(f"{self.path} is not valid CSV: {error}; correct it there") from None
+
+    def text(self) -> IO[str]:
+        """The file as text."""
+        return self.path.open(newline="", encoding="utf-8-sig")
 
     def parse(self, lines: Iterator[Line]) -> Table:
         first = next(lines, None)
@@ -54,7 +86,7 @@ class CsvFile(TableFile):
         self.check_names(names)
         place = self.label_place(names, hint)
         numbers, labels = array("d"), []
-        row = 0
+        row, kept = 0, list[Line]()
         for row, (line, cells) in enumerate(lines if header else chain([first], lines), start=1):
             where = f"{self.path}, row {row} (line {line})"
             if len(cells) != len(names):
@@ -63,13 +95,51 @@ class CsvFile(TableFile):
             if place is not None:
                 labels.append(_label(cells[place], f"{where}, column {names[place]!r}"))
                 cells[place] = "0"
+            if self.wanted is not None:
+                kept.append((line, cells))
+                continue
             numbers.extend(_numbers(cells, where, names, hint if row == 1 else ""))
         if row == 0:
             raise DataError(f"{self.path} holds a header but no rows")
         if hint:
             self.check_first(labels)
         y = np.array(labels) if self.text_labels else _typed(labels)
+        if self.wanted is not None:
+            return self.of_any_kind(kept, names, place, y if place is not None else None, header)
         return self.table(np.array(numbers).reshape(row, len(names)), names, place, y, named=header)
+
+    def of_any_kind(
+        self, lines: list[Line], names: list[str], place: int | None, y: NDArray[Any] | None, header: bool
+    ) -> Table:
+        """The table whose columns are each of the kind that its cells are."""
+        assert self.wanted is not None
+        self.wanted.check(names, self.path)
+        columns = {}
+        for k, name in enumerate(names):
+            if k != place and self.wanted(name):
+                columns[name] = self.column(name, [cells[k].strip() for _, cells in lines], [line for line, _ in lines])
+        if not columns:
+            raise DataError(f"{self.path} must have columns besides the label, got none that is wanted; name others")
+        label = None if place is None else names[place]
+        return Table(frame_or_matrix(columns), y, tuple(columns), label, named=header)
+
+    def column(self, name: str, cells: list[str], lines: list[int]) -> NDArray[Any]:
+        """Numbers with NaN, dates with NaT or text with None; a few words among numbers are an error."""
+        assert self.wanted is not None
+        values = [math.nan if no_number(cell) else float(cell) if is_number(cell) else None for cell in cells]
+        wrong = [row for row, value in enumerate(values) if value is None or math.isinf(value)]
+        if not wrong:
+            return np.array(values, np.float64)
+        count = sum(value is not None and math.isfinite(value) for value in values)
+        if len(wrong) <= count and name not in self.wanted.text:
+            raise DataError(
+                f"{self.path}, row {wrong[0] + 1} (line {lines[wrong[0]]}), column {name!r} must be a finite number "
+                f"like most of its cells, got {cells[wrong[0]]!r}; correct it, leave it empty, or use --categorical "
+                f"{name} if the numbers are names"
+            )
+        if all(DATE.fullmatch(cell) for cell in cells if cell):
+            return np.array([cell or "NaT" for cell in cells], "datetime64[us]")
+        return np.array([cell or None for cell in cells], object)
 
     def is_header(self, cells: list[str]) -> bool:
         if len(cells) > 2 and cells == [str(k) for k in range(len(cells))]:  # the names that pandas gives
@@ -86,6 +156,32 @@ class CsvFile(TableFile):
                 f"{self.path}, row 1 must have a number as its label like all other rows, got {labels[0]!r}; "
                 f"correct it{HINT}"
             )
+
+
+class TsvFile(CsvFile):
+    """.tsv: tabs between cells."""
+
+    kind, marks = ".tsv", "\t"
+
+
+class PackedCsvFile(CsvFile):
+    """.csv.gz: as .csv, packed by gzip."""
+
+    kind = ".csv.gz"
+
+    @classmethod
+    def fits(cls, path: Path) -> bool:
+        return path.name.lower().endswith(cls.kind)
+
+    def text(self) -> IO[str]:
+        with gzip.open(self.path) as packed:
+            content = read_within(packed, self.path.stat().st_size)
+        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+
+
+def no_number(cell: str) -> bool:
+    """Whether a cell stands for a number that is missing."""
+    return not cell or cell.lower() in ("nan", "na", *MISSING)
 
 
 def _numbers(cells: list[str], where: str, names: list[str], hint: str) -> list[float]:

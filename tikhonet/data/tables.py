@@ -7,7 +7,7 @@ import zipfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, ClassVar
@@ -27,14 +27,61 @@ MALFORMED = (*UNREADABLE, ValueError, MemoryError, RuntimeError, TokenError, zip
 
 
 @dataclass(frozen=True, eq=False)
+class Frame:
+    """Rows with columns of different types, each an array: estimators take it as they take a DataFrame."""
+
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.arrays)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), len(self.arrays)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    def __getitem__(self, key: Any) -> Any:
+        """A column by its name, or some of the rows."""
+        if isinstance(key, str):
+            return self.arrays[key]
+        return Frame({name: array[key] for name, array in self.arrays.items()})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The columns of a file that are read, of whatever kind they are: all but some, or some only."""
+
+    only: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    """Columns of categories: their cells stay text unless all of them are numbers."""
+    label_needed: bool = True
+    """Whether a file without the label's column is an error."""
+
+    def check(self, names: Sequence[str], path: Path) -> None:
+        for name in (*self.only, *self.drop, *self.text):
+            if name not in names:
+                listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+                raise DataError(f"{path} has no column named {name!r}; its columns are {listed}")
+
+    def __call__(self, name: str) -> bool:
+        return name not in self.drop and (not self.only or name in self.only)
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """Finite real rows X (float32 or float64), labels y (integers, real numbers or text) or None, and names.
+
+    Where columns of any kind were asked for, X is a `Frame` if it has others than numbers.
 
     y has one label a row; from .npz it may have a row of them. `named` tells whether the columns have names of their
     own: those of a file may well be x0, x1, ..., as columns without any are called.
     """
 
-    X: NDArray[Any]
+    X: Any
     y: NDArray[Any] | None
     feature_names: tuple[str, ...]
     label_name: str | None = None
@@ -53,8 +100,12 @@ class TableFile(ABC):
     label: Label = None
     header: bool | None = None
     text_labels: bool = False
+    wanted: Wanted | None = None
+    """None is all columns, which must hold numbers."""
 
     kind: ClassVar[str]
+    selects: ClassVar[bool] = False
+    """Whether `read` leaves out what is not wanted, so that columns which cannot be read do no harm."""
     formats: ClassVar[list[type[TableFile]]] = []
 
     def __init_subclass__(cls) -> None:
@@ -80,6 +131,8 @@ class TableFile(ABC):
         if self.label is None:
             return None
         if isinstance(self.label, str):
+            if self.label not in names and self.wanted and not self.wanted.label_needed:
+                return None
             if self.label not in names:
                 listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
                 raise DataError(f"{self.path} has no column named {self.label!r}; its columns are {listed}{hint}")
@@ -139,13 +192,20 @@ class TableFile(ABC):
         return labels.astype(np.int64) if labels.dtype.kind in "bui" else whole_if_possible(labels)
 
 
-def read_table(path: StrPath, label: Label = None, header: bool | None = None, text_labels: bool = False) -> Table:
+def read_table(
+    path: StrPath,
+    label: Label = None,
+    header: bool | None = None,
+    text_labels: bool = False,
+    wanted: Wanted | None = None,
+) -> Table:
     """X, y and the names of the columns.
 
     label        the column of the labels by name or index, in .npz the name of their array; None leaves y out, but for
                  .npz, which then takes its array `y`, and for IDX images, which take the IDX labels of the same name
     header       of .csv: whether the first row holds names; None takes it for such if it holds no number
     text_labels  of .csv: leave labels as they are written, where otherwise they become numbers if all of them are such
+    wanted       the columns to read, which may then hold missing values, text and dates; None takes all, as numbers
     """
     path = Path(path).expanduser()
     *first, last = (format_.kind for format_ in TableFile.formats)
@@ -157,11 +217,33 @@ def read_table(path: StrPath, label: Label = None, header: bool | None = None, t
     if kind is None:
         raise DataError(f"{path} is of an unknown kind; it must be {kinds}")
     try:
-        return kind(path, label, header, text_labels).read()
+        table = kind(path, label, header, text_labels, wanted).read()
+        return table if wanted is None or kind.selects else selected(table, wanted, path)
     except DataError:
         raise
     except MALFORMED as error:
         raise DataError(f"{path} cannot be read: {reason(error)}; use another copy or another format") from None
+
+
+def selected(table: Table, wanted: Wanted, path: Path) -> Table:
+    """The table with the columns that are wanted."""
+    names = table.feature_names
+    wanted.check([*names, *([table.label_name] if table.label_name else [])], path)
+    kept = [k for k, name in enumerate(names) if wanted(name)]
+    if len(kept) == len(names):
+        return table
+    if not kept:
+        raise DataError(f"{path} must have columns besides the label, got none that is wanted; name others")
+    chosen = tuple(names[k] for k in kept)
+    X = Frame({name: table.X[name] for name in chosen}) if isinstance(table.X, Frame) else table.X[:, kept]
+    return replace(table, X=X, feature_names=chosen)
+
+
+def frame_or_matrix(columns: dict[str, NDArray[Any]]) -> Any:
+    """A matrix where all columns hold finite numbers, else a frame."""
+    if all(array.dtype.kind in "buif" and np.isfinite(array).all() for array in columns.values()):
+        return np.column_stack(list(columns.values())).astype(np.float64)
+    return Frame(columns)
 
 
 def default_names(count: int) -> list[str]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import os
 from contextlib import suppress
-from copy import copy
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
+from tikhonet.estimators.frames import is_frame, is_mixed
 from tikhonet.estimators.rows import Floats
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
@@ -34,32 +33,10 @@ class ParameterError(ArgumentError, InvalidParameterError):
     """scikit-learn's error of a parameter's declared values, with the parameter's name as a field."""
 
 
-class Columns:
-    """scikit-learn's checks of X and y, on a copy: a fit that fails must leave the estimator as it was."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.seen = copy(estimator)
-
-    def check(self, X: Any, y: Any = "no_validation", *, reset: bool = True, **options: Any) -> Any:
-        """X, and y if it is given, as `validate_data` returns them."""
-        found = validate_data(self.seen, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, **options)
-        for name, values in zip("Xy", found if isinstance(found, tuple) else (found,), strict=False):
-            check_magnitude(name, getattr(values, "data", values) if issparse(values) else values)
-        return found
-
-    def give(self, estimator: Any) -> None:
-        """Set number and names of the columns that were seen."""
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.seen, name):
-                setattr(estimator, name, getattr(self.seen, name))
-            elif hasattr(estimator, name):
-                delattr(estimator, name)
-
-
 def check_magnitude(name: str, values: Any) -> None:
-    """Raise where numbers are so large that differences and spreads of them would overflow."""
+    """Raise where numbers are so large that differences and spreads of them would overflow; missing ones are not."""
     if values.dtype.kind == "f" and values.size:
-        largest = float(max(values.max(), -values.min()))
+        largest = float(max(np.fmax.reduce(values, None), -np.fmin.reduce(values, None)))
         if largest > LARGEST:
             message = f"{name} must hold numbers up to {LARGEST:g}, got {largest:g}; measure it in other units"
             raise ArgumentError(name, message)
@@ -142,14 +119,15 @@ def check_callbacks(callbacks: Any) -> None:
 
 
 def check_validation(X_val: Any, y_val: Any, features: int) -> None:
-    """Raise unless both are given, finite and of the same length, and X_val is as wide as X."""
+    """Raise unless both are given, y_val finite and as long as X_val, and X_val as wide as X."""
     if X_val is None or y_val is None:
         missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
         raise ArgumentError(missing, f"{missing} must go with {given}, got None; pass both or neither")
-    shape = np.shape(X_val)
-    if len(shape) != 2 or shape[1] != features:
+    shape = X_val.shape if hasattr(X_val, "shape") else np.shape(X_val)
+    if len(shape) != 2 or (shape[1] != features and not is_frame(X_val)):
         raise ArgumentError("X_val", f"X_val must have as many features as X ({features}), got shape {shape}")
-    check_array(X_val, accept_sparse="csr", dtype=np.float64, input_name="X_val")
+    if not (is_frame(X_val) or is_mixed(X_val)):
+        check_array(X_val, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan", input_name="X_val")
     y_val = check_array(y_val, ensure_2d=False, dtype=None, input_name="y_val")
     if len(y_val) != shape[0]:
         raise ArgumentError(

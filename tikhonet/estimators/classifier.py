@@ -12,20 +12,25 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from tikhonet.estimators.checks import Columns, check_validation, check_weights
+from tikhonet.estimators.checks import check_validation
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import NameIn, Parameters, build_problem, documented
+from tikhonet.estimators.parameters import COUNT, NameIn, Parameters, auto_or, build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
-from tikhonet.estimators.rows import Floats, Rows, canonical, dense
+from tikhonet.estimators.rows import Floats, Rows
+from tikhonet.estimators.several import fit_several
+from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes
 from tikhonet.model.heads import head_names
 from tikhonet.model.model import Model
 from tikhonet.model.reading import ModelFormatError, check_growth
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
+
+AVERAGE_FROM = 300
+"""Different rows from which two networks are averaged by themselves: a fit of fewer stays a fraction of a second."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -44,12 +49,19 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             one row of `coef_` for each class.
         decision : {"forward", "energy"}, default="forward"
             The head's scores, or for each label the least energy (the inner minimum of f over u).
+        n_networks : "auto" or int, default="auto"
+            Networks that are trained one after the other, side by side in one model: the mean of their scores decides.
+            With `n_bins="auto"` the first, third, ... of them have pieces beside the numbers. `history_` and all that
+            belongs to training is that of the first. "auto" is 2 from 300 different rows on, where X has at most 100
+            columns and neither `n_bins`, `network`, `skip`, `sparsity`, `constraint` or `warm_start` nor another
+            solver, head or decision is given; else 1.
         """,
     )
 
     class_weight: Any = None
     head: Any = "logistic"
     decision: str = "forward"
+    n_networks: Any = "auto"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
@@ -57,6 +69,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "head": [NameIn(head_names), HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],
+        "n_networks": auto_or(COUNT),
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -65,8 +78,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
         Validation rows count by the weights of their classes.
         """
-        columns = Columns(self)
-        X, y = columns.check(X, y)
+        inputs = Inputs(self)
+        X, y, weight = inputs.fit(X, y, sample_weight)
         check_classification_targets(y)
         labels = np.unique(y)
         if self.warm_start and self._last and not np.array_equal(labels, self.classes_):
@@ -75,7 +88,9 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 f"warm_start needs the classes of the last fit ({self.classes_}), got {labels}; use warm_start=False",
             )
         target = self._target(labels)
-        rows, validation = canonical(dense(X), target.in_numbers(y), check_weights(sample_weight, X)), None
+        rows, validation = inputs.rows(X, target.in_numbers(y), weight), None
+        if self.n_networks == "auto" and self.n_bins == "auto" and len(rows) < AVERAGE_FROM:
+            rows = inputs.without_pieces(rows)
         if len(present := np.unique(rows.Y)) < 2:
             raise ArgumentError(
                 "y",
@@ -84,10 +99,15 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             )
         factors = target.factors(self.class_weight, rows)
         if X_val is not None or y_val is not None:
-            check_validation(X_val, y_val, rows.X.shape[1])
-            X_val, y_val = columns.check(X_val, y_val, reset=False)
-            validation = weigh(Rows(dense(X_val), target.in_numbers(y_val, "y_val"), np.ones(len(y_val))), factors)
-        return self._keep(fit(self, weigh(rows, factors), target, validation=validation, last=self._last), columns)
+            check_validation(X_val, y_val, inputs.seen.n_features_in_)
+            X_val, y_val = inputs.check(X_val, y_val, "X_val")
+            validation = weigh(
+                Rows(inputs.encoded(X_val), target.in_numbers(y_val, "y_val"), np.ones(len(y_val))), factors
+            )
+        rows = weigh(rows, factors)
+        if (count := self._networks(len(rows), inputs)) == 1:
+            return self._keep(fit(self, rows, target, validation=validation, last=self._last), inputs)
+        return self._keep(fit_several(self, rows, target, self._members(count, inputs), validation), inputs)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -98,13 +118,13 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
         A model from a file, whose rows are gone, stays as it is until a better one is learned.
         """
-        columns = Columns(self)
-        X, y = columns.check(X, y, reset=not self._last)
+        inputs = Inputs(self)
+        X, y, weight = inputs.fit(X, y, sample_weight, anew=False)
         check_classification_targets(y)
         target = self._target(self._all_classes(classes))
-        rows = canonical(dense(X), target.in_numbers(y), check_weights(sample_weight, X))
+        rows = inputs.rows(X, target.in_numbers(y), weight)
         rows = weigh(rows, target.factors(self.class_weight, rows))
-        return self._keep(fit_more(self, rows, target, self._last), columns)
+        return self._keep(fit_more(self, rows, target, self._last), inputs)
 
     def _all_classes(self, classes: Any) -> NDArray[Any]:
         """The classes that calls of `partial_fit` may hold: those of the first call."""
@@ -121,6 +141,36 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             message = f"classes must be those of the first call ({self.classes_}), got {given}"
             raise ArgumentError("classes", message)
         return given
+
+    @property
+    def _default_bins(self) -> int:  # type: ignore[override]
+        """Pieces are for the average of networks with and without them."""
+        return 0 if self.n_networks == 1 or (self.n_networks == "auto" and self._lone()) else 8
+
+    def _lone(self) -> str | None:
+        """The parameter that only one network at a time knows, if one is given."""
+        given = {name: getattr(self, name) for name in ("network", "skip", "warm_start", "constraint")}
+        given["decision"] = None if self.decision == "forward" else self.decision
+        if self.n_networks == "auto":
+            given["head"] = None if isinstance(self.head, str) and self.head == "logistic" else self.head
+        return next((name for name, value in given.items() if value is not None and value is not False), None)
+
+    def _networks(self, rows: int, inputs: Inputs) -> int:
+        """The networks for so many different rows."""
+        if self.n_networks == "auto":
+            cut = self.n_bins == "auto" and inputs.columns and len(inputs.columns.encoding.pieces)
+            return 2 if cut and rows >= AVERAGE_FROM else 1
+        if self.n_networks > 1 and (name := self._lone()):
+            raise ArgumentError("n_networks", f"n_networks must be 1 with {name}, got {self.n_networks}; leave out one")
+        return int(self.n_networks)
+
+    def _members(self, count: int, inputs: Inputs) -> list[NDArray[np.int64]]:
+        """The inputs that each network takes; the first takes all."""
+        encoding = inputs.columns.encoding if inputs.columns else None
+        everything = plain = np.arange(encoding.outputs if encoding else inputs.seen.n_features_in_)
+        if encoding and isinstance(self.n_bins, str):
+            plain = encoding.without_pieces
+        return [plain if k % 2 else everything for k in range(count)]
 
     def _target(self, labels: NDArray[Any]) -> Classes:
         return Classes(labels, self._loss(), self.head, self.decision)
@@ -172,7 +222,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if self.decision == "forward":
             return model.scores(rows, self.device)
         problem = build_problem(self, model.network, self._loss(), 1.0)
-        return -energies(problem, model.W, model.V, model.scaling(rows), len(self.classes_))
+        return -energies(problem, model.W, model.V, model.scaled(rows), len(self.classes_))
 
     def exported_model(self) -> Model:
         if self.decision != "forward":

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from tikhonet.descent.certificates import Certificate
 from tikhonet.descent.devices import check_device
 from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import plot_history
-from tikhonet.estimators.checks import Columns
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.fitting import Fitted
 from tikhonet.estimators.parameters import Parameters
-from tikhonet.estimators.rows import Floats, dense
+from tikhonet.estimators.rows import Floats
+from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Target
 from tikhonet.model.export import CModel, CSRModel, to_c, to_csr, to_onnx, to_torch
 from tikhonet.model.model import Model
@@ -35,10 +36,10 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
 
     _fitted: Fitted
 
-    def _keep(self, fitted: Fitted, columns: Columns) -> Self:
+    def _keep(self, fitted: Fitted, inputs: Inputs) -> Self:
         """Take the outcome of a fit: the only place where a fit changes the estimator."""
-        columns.give(self)
-        self._fitted = fitted
+        inputs.give(self)
+        self._fitted = replace(fitted, model=replace(fitted.model, columns=inputs.columns))
         return self
 
     @property
@@ -61,7 +62,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
 
     @property
     def model_(self) -> Model:
-        """Scaling, network and head: all that predictions, files and exports need."""
+        """Columns, scaling, network and head: all that predictions, files and exports need."""
         return self._learned().model
 
     @property
@@ -111,6 +112,10 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
     @property
     def _n_features_out(self) -> int:
         return int(self.network_.widths[-1])
+
+    def numbers(self, X: Any) -> Floats:
+        """The rows of X as exported models take them: numbers, NaN where they are missing, codes of categories."""
+        return self._check_inputs(X)
 
     def transform(self, X: Any) -> Any:
         """The features: the last hidden layer, samples x width."""
@@ -179,11 +184,11 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
     def _check_inputs(self, X: Any) -> Floats:
         check_is_fitted(self)
         check_device(self.device)
-        return dense(validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64))
+        return Inputs(self).check(X)[0]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = tags.input_tags.string = True
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from tikhonet.estimators.checks import Columns, check_weights
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.parameters import NameIn, Parameters, documented
-from tikhonet.estimators.rows import canonical, dense
+from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes, Numbers, Target, takes_numbers
 from tikhonet.model.model import Model
 from tikhonet.network.errors import ArgumentError
@@ -44,9 +43,8 @@ class BCDFeatures(BCDEstimator):
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the network on X and y."""
-        columns = Columns(self)
-        X, y = columns.check(X, y, multi_output=True)
-        weight = check_weights(sample_weight, X)
+        inputs = Inputs(self)
+        X, y, weight = inputs.fit(X, y, sample_weight, multi_output=True)
         if takes_numbers(np.asarray(y), self.target):
             target: Target = Numbers(self._loss(), "trained")
         elif np.ndim(y) > 1 and np.shape(y)[1] > 1:
@@ -54,9 +52,9 @@ class BCDFeatures(BCDEstimator):
         else:
             y = np.ravel(y)
             target = Classes(np.unique(y), self._loss(), "trained")
-        fitted = fit(self, canonical(dense(X), target.in_numbers(y), weight), target, last=self._last)
+        fitted = fit(self, inputs.rows(X, target.in_numbers(y), weight), target, last=self._last)
         bare = replace(fitted.model, head=None, classes=(), sharpness=1.0)
-        return self._keep(replace(fitted, model=bare), columns)
+        return self._keep(replace(fitted, model=bare), inputs)
 
     def exported_model(self) -> Model:
         return replace(self.model_, head=None)  # files of version 0.1 have the identity for a head

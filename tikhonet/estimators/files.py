@@ -15,7 +15,13 @@ from tikhonet.estimators.callbacks import users_level
 from tikhonet.estimators.fitting import Fitted, cause_of_zeros
 from tikhonet.estimators.parameters import build_problem
 from tikhonet.model import storage
-from tikhonet.model.model_file import model_from_tensors, model_tensors, network_from_header, network_header
+from tikhonet.model.model_file import (
+    columns_from_header,
+    model_from_tensors,
+    model_tensors,
+    network_from_header,
+    network_header,
+)
 from tikhonet.model.reading import ModelFormatError, refusing
 from tikhonet.network.activation import Activation
 from tikhonet.problem.sets import ConvexSet
@@ -40,9 +46,11 @@ def save_estimator(estimator: Any, path: Path, fitted: Fitted) -> None:
         "parameters": parameters,
         "own_network": estimator.network is not None,
         "network": network_header(model.network),
+        "columns": None if model.columns is None else model.columns.as_list(),
         "n_iter": fitted.iterations,
         "status": fitted.status.name,
         "sparsity": fitted.zeros,
+        "label": getattr(estimator, "label_name_", None),
         "feature_names": list(getattr(estimator, "feature_names_in_", ())),
         "fitted": estimator._target_to_file(fitted.target),
     }
@@ -58,7 +66,7 @@ def load_estimator(cls: type, path: Path) -> Any:
         raise ModelFormatError(f"{path} must hold a {cls.__name__}, got {name!r}{remedy}")
     with refusing(f"{path} does not hold a whole {cls.__name__}", "save it again"):
         network = network_from_header(header["network"])
-        model = model_from_tensors(network, tensors)
+        model = model_from_tensors(network, tensors, columns_from_header(header.get("columns"), network))
         estimator = cls(**{name: from_plain(value) for name, value in dict(header["parameters"]).items()})
         if header["own_network"]:
             estimator.network = network
@@ -72,10 +80,12 @@ def load_estimator(cls: type, path: Path) -> Any:
             zeros = cause_of_zeros(estimator, build_problem(estimator, network, target.loss, 1.0), model)
         model = replace(model, **target.in_model()).checked()
         estimator._fitted = Fitted(model, target, read_cause(zeros), whole(header["n_iter"]), Status[header["status"]])
-        estimator.n_features_in_ = network.widths[0]
+        estimator.n_features_in_ = width = network.widths[0] if model.columns is None else len(model.columns.columns)
+        if label := header.get("label"):
+            estimator.label_name_ = str(label)
         if names := list(header["feature_names"]):
-            if len(names) != model.inputs or not all(isinstance(name, str) for name in names):
-                raise ValueError(f"feature_names must be {model.inputs} texts or none, got {len(names)}")
+            if len(names) != width or not all(isinstance(name, str) for name in names):
+                raise ValueError(f"feature_names must be {width} texts or none, got {len(names)}")
             estimator.feature_names_in_ = np.array(names, dtype=object)
         return estimator
 

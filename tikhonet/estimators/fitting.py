@@ -174,14 +174,17 @@ def fit(
     validation: Rows | None = None,
     last: Fitted | None = None,
     reduce: Reduce = keep,
+    turn: int = 0,
 ) -> Fitted:
     """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins.
+
+    A network of another `turn` begins with other random weights.
 
     `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head. Each must
     have as many rows, at least some twenty, and the same whole number for `random_state`.
     """
     with set_up(parameters, rows, target, reduce) as network:
-        return fit_all(parameters, rows, target, network, validation, last, reduce)
+        return fit_all(parameters, rows, target, network, validation, last, reduce, turn)
 
 
 @contextmanager
@@ -205,11 +208,12 @@ def fit_all(
     validation: Rows | None,
     last: Fitted | None,
     reduce: Reduce,
+    turn: int,
 ) -> Fitted:
     """Scaling, network, head, one after the other."""
     inputs = rows.X.shape[1]
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
-    seed, unit = draw_seed(parameters), rows.mean_weight(reduce)
+    seed, unit = draw_seed(parameters, turn), rows.mean_weight(reduce)
     rows = rows.weighed_in(unit)
     scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, reduce=reduce)
     rows = scaled(rows, scaling, parameters.dtype)
@@ -235,8 +239,9 @@ def fit_all(
     return plan.finish(trained, rows.take(np.flatnonzero(final)), strength)
 
 
-def draw_seed(parameters: Parameters) -> int:
-    return int(check_random_state(parameters.random_state).randint(2**31 - 1))
+def draw_seed(parameters: Parameters, turn: int = 0) -> int:
+    random = check_random_state(parameters.random_state)
+    return [int(random.randint(2**31 - 1)) for _ in range(turn + 1)][-1]
 
 
 def scaled(rows: Rows, scaling: Scaling, dtype: str) -> Rows:

@@ -52,6 +52,8 @@ def auto_or(*kinds: Any) -> list[Any]:
 
 COUNT = Interval(Integral, 1, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
+MOST_CUT = 100
+"""Columns up to which their numbers are cut into pieces by themselves: more would make inputs by the thousand."""
 SHARE = Interval(Real, 0, 1, closed="neither")
 
 
@@ -100,6 +102,15 @@ class Parameters(BaseEstimator):
     dropout : "auto", float or pair of float, default="auto"
         The share of inputs and of last features that are dropped in training; "auto" is (0.1, 0.2), for the regressor
         (0, 0.4); for a classifier with `sparsity` (0.05, 0).
+    categorical_features : "from_dtype", array-like of names, places or bool, or None, default="from_dtype"
+        The columns of X whose values are categories beside those that hold text or have such a type. A number that is
+        missing counts as the median and has an indicator; of a category the 64 most frequent ones have an input each,
+        and all others share 64 by a hash of their names. A category that was not in training is none of them.
+    n_bins : "auto" or int, default="auto"
+        Pieces that a number with more than 10 different values is cut into, at its quantiles, beside the number itself:
+        each rises from 0 to 1 between two quantiles. "auto" is 8 for the regressor, and for a second network of the
+        classifier (`n_networks`), where X has at most 100 columns and neither `network`, `skip` nor `sparsity` is
+        given, and 0 otherwise. `partial_fit` makes none.
     early_stopping : "auto" or bool, default="auto"
         Hold rows out, to keep the epoch with the least loss on them and to choose the head's strength, which is then
         fitted on all rows; "auto" does so from 100 rows on.
@@ -142,6 +153,8 @@ class Parameters(BaseEstimator):
     tol: float = 1e-6
     batch_size: Any = "auto"
     dropout: Any = "auto"
+    categorical_features: Any = "from_dtype"
+    n_bins: Any = "auto"
     early_stopping: Any = "auto"
     validation_fraction: float = 0.15
     n_iter_no_change: int = 20
@@ -154,6 +167,7 @@ class Parameters(BaseEstimator):
     callbacks: Any = None
 
     _default_dropout: ClassVar[tuple[float, float]] = (0.1, 0.2)
+    _default_bins: ClassVar[int] = 0
     _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (None, None)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden_layer_sizes": ["array-like", COUNT],
@@ -173,6 +187,8 @@ class Parameters(BaseEstimator):
         "tol": [SHARE],
         "batch_size": auto_or(COUNT),
         "dropout": auto_or(Interval(Real, 0, 1, closed="left"), "array-like"),
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "n_bins": auto_or(Interval(Integral, 0, 1000, closed="both")),
         "early_stopping": auto_or("boolean"),
         "validation_fraction": [SHARE],
         "n_iter_no_change": [COUNT],
@@ -237,6 +253,13 @@ class Parameters(BaseEstimator):
             return float(self.dropout), float(self.dropout)
         inputs, features = (float(share) for share in self.dropout)
         return inputs, features
+
+    def _bins(self, columns: int) -> int:
+        """The pieces that a number of a table with so many columns is cut into."""
+        if not isinstance(self.n_bins, str):
+            return int(self.n_bins)
+        own = self.network is not None or self.skip or self.sparsity is not None
+        return self._default_bins if columns <= MOST_CUT and self._method().goes_on and not own else 0
 
     def _network(self, inputs: int) -> Network:
         """The network for so many inputs."""

@@ -10,11 +10,13 @@ from tikhonet.descent.result import Status
 from tikhonet.estimators.fitting import HOLD_OUT_FROM, Fitted, Plan, draw_seed, scaled, set_up
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Memory, Rows, canonical, joined, sample
+from tikhonet.estimators.several import widened
 from tikhonet.estimators.solvers import Trained
 from tikhonet.estimators.targets import Target
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.errors import ArgumentError
+from tikhonet.network.graph import Network
 from tikhonet.trainer.batches import Batch
 
 MOST_EPOCHS = 10
@@ -35,7 +37,7 @@ def fit_more(parameters: Parameters, rows: Rows, target: Target, last: Fitted | 
             f'partial_fit needs solver="stochastic", got {parameters.solver!r}; use fit with warm_start=True',
         )
     network = parameters._network(rows.X.shape[1])
-    if last and network != last.model.network:
+    if last and last.model.network != network and not is_several(last.model.network, network):
         raise ArgumentError(
             "hidden_layer_sizes",
             "hidden_layer_sizes, network and skip must be those of the last fit for partial_fit to go on, "
@@ -43,11 +45,17 @@ def fit_more(parameters: Parameters, rows: Rows, target: Target, last: Fitted | 
         )
     with set_up(parameters, rows, target):
         if last is None or last.memory.first:
-            return begin(parameters, rows, target, last.memory if last else Memory())
+            return begin(parameters, rows, target, network, last.memory if last else Memory())
         return go_on(parameters, rows, target, last)
 
 
-def begin(parameters: Parameters, rows: Rows, target: Target, memory: Memory) -> Fitted:
+def is_several(wide: Network, network: Network) -> bool:
+    """Whether the wide network is several of the other side by side; it goes on as one."""
+    times = wide.widths[-1] // network.widths[-1]
+    return times > 1 and wide == widened(network, network.widths[0], times)
+
+
+def begin(parameters: Parameters, rows: Rows, target: Target, network: Network, memory: Memory) -> Fitted:
     """A fit of all rows of a stream so far, with as many epochs as there were calls."""
     if memory.first:
         both = joined(memory.first, rows)
@@ -57,7 +65,7 @@ def begin(parameters: Parameters, rows: Rows, target: Target, memory: Memory) ->
     scaling = Scaling.fit(rows.X, rows.weight)
     rows = scaled(rows, scaling, parameters.dtype)
     target = target.started(rows, seed, None)
-    plan = plan_for(parameters, rows, target, scaling, seed)
+    plan = plan_for(parameters, rows, target, network, scaling, seed)
     trained = plan.train(rows, epochs=min(calls, MOST_EPOCHS))
     memory = Memory(trained.state, sample(rows), True, None, False, unit, float(rows.weight.sum()), first, calls)
     return with_new_head(plan, trained, memory)
@@ -69,7 +77,7 @@ def go_on(parameters: Parameters, rows: Rows, target: Target, last: Fitted) -> F
     rows = rows.weighed_in(before.unit or rows.mean_weight())
     scaling = last.model.scaling.with_more(rows.X, rows.weight, before.seen) if before.seen else last.model.scaling
     rows = scaled(rows, scaling, parameters.dtype)
-    plan = plan_for(parameters, rows, target, scaling, seed)
+    plan = plan_for(parameters, rows, target, last.model.network, scaling, seed)
     state = before.state_for(parameters.dtype, parameters.device)
     trained = plan.train(rows, epochs=1, state=state, start=None if state else (last.model.W, last.model.V))
     seen = before.seen and before.seen + float(rows.weight.sum())
@@ -79,8 +87,8 @@ def go_on(parameters: Parameters, rows: Rows, target: Target, last: Fitted) -> F
     return with_new_head(plan, trained, memory) if whole else replace(last, memory=memory)
 
 
-def plan_for(parameters: Parameters, rows: Rows, target: Target, scaling: Scaling, seed: int) -> Plan:
-    problem = build_problem(parameters, parameters._network(rows.X.shape[1]), target.loss, float(rows.weight.sum()))
+def plan_for(parameters: Parameters, rows: Rows, target: Target, network: Network, scaling: Scaling, seed: int) -> Plan:
+    problem = build_problem(parameters, network, target.loss, float(rows.weight.sum()))
     return Plan(parameters, problem, target, scaling, seed)
 
 

@@ -10,17 +10,21 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods
 
-from tikhonet.estimators.checks import Columns, check_validation, check_weights
+from tikhonet.estimators.checks import check_validation
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.parameters import NameIn, Parameters, documented
 from tikhonet.estimators.partial_fit import fit_more
-from tikhonet.estimators.rows import Floats, Rows, canonical, dense
+from tikhonet.estimators.rows import Floats, Rows
+from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Numbers
 from tikhonet.model.heads import head_names
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Standard
 from tikhonet.network.errors import ArgumentError
+
+NUMBERS = {"multi_output": True, "y_numeric": True}
+"""What scikit-learn is to check of y."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -41,6 +45,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     hidden_layer_sizes: Any = field(default=(200,), kw_only=False)
     head: Any = "ridge"
 
+    _default_bins: ClassVar[int] = 8
     _default_dropout: ClassVar[tuple[float, float]] = (0.0, 0.4)
     _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (0.0, 0.4)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -51,16 +56,17 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least."""
-        columns, validation = Columns(self), None
-        rows, single = checked_rows(columns, X, y, sample_weight)
+        inputs, validation = Inputs(self), None
+        rows, single = checked_rows(inputs, X, y, sample_weight)
         if X_val is not None or y_val is not None:
-            check_validation(X_val, y_val, rows.X.shape[1])
-            validation, _ = checked_rows(columns, X_val, y_val, None, reset=False)
+            check_validation(X_val, y_val, inputs.seen.n_features_in_)
+            X_val, y_val = inputs.check(X_val, y_val, "X_val", **NUMBERS)
+            validation = inputs.rows(X_val, as_matrix(y_val), np.ones(len(y_val)))
             if validation.Y.shape[1] != rows.Y.shape[1]:
                 wanted, got = rows.Y.shape[1], validation.Y.shape[1]
                 raise ArgumentError("y_val", f"y_val must have as many columns as y ({wanted}), got {got}")
         target = Numbers(self._loss(), self.head, single)
-        return self._keep(fit(self, rows, target, validation=validation, last=self._last), columns)
+        return self._keep(fit(self, rows, target, validation=validation, last=self._last), inputs)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -72,8 +78,8 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
 
         A model from a file, whose rows are gone, stays as it is until a better one is learned.
         """
-        columns, last = Columns(self), self._last
-        rows, single = checked_rows(columns, X, y, sample_weight, reset=not last)
+        inputs, last = Inputs(self), self._last
+        rows, single = checked_rows(inputs, X, y, sample_weight, anew=False)
         target = Numbers(self._loss(), self.head, single)
         if last:
             known, outputs = self._numbers, last.model.outputs
@@ -84,7 +90,7 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
                     f"got {rows.Y.shape[1]}; use fit to begin anew",
                 )
             target = Numbers(self._loss(), self.head, known.single, known.standard)
-        return self._keep(fit_more(self, rows, target, last), columns)
+        return self._keep(fit_more(self, rows, target, last), inputs)
 
     def predict(self, X: Any) -> Floats:
         """The numbers, in the units and the shape of y."""
@@ -113,9 +119,12 @@ class BCDRegressor(RegressorMixin, BCDEstimator):
         return tags
 
 
-def checked_rows(columns: Columns, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple[Rows, bool]:
+def checked_rows(inputs: Inputs, X: Any, y: Any, sample_weight: Any, anew: bool = True) -> tuple[Rows, bool]:
     """The canonical rows, and whether y is a vector."""
-    X, y = columns.check(X, y, reset=reset, multi_output=True, y_numeric=True)
-    weight = check_weights(sample_weight, X)
+    X, y, weight = inputs.fit(X, y, sample_weight, anew=anew, **NUMBERS)
+    return inputs.rows(X, as_matrix(y), weight), np.ndim(y) == 1
+
+
+def as_matrix(y: Any) -> Floats:
     Y = np.asarray(y, np.float64)
-    return canonical(dense(X), Y[:, None] if Y.ndim == 1 else Y, weight), Y.ndim == 1
+    return Y[:, None] if Y.ndim == 1 else Y

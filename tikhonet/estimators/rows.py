@@ -130,11 +130,17 @@ def canonical(X: Floats, Y: Floats, weight: Floats) -> Rows:
     first = np.ones(len(rows), bool)
     for start in range(1, len(rows), CHUNK):
         here, before = slice(start, start + CHUNK), slice(start - 1, min(start + CHUNK, len(rows)) - 1)
-        first[here] = (rows.X[here] != rows.X[before]).any(1) | (rows.Y[here] != rows.Y[before]).any(1)
+        first[here] = differ(rows.X[here], rows.X[before]) | differ(rows.Y[here], rows.Y[before])
     if first.all():
         return rows
     index = np.flatnonzero(first)
     return Rows(rows.X[index], rows.Y[index], np.add.reduceat(rows.weight, index))
+
+
+def differ(some: Floats, others: Floats) -> Mask:
+    """Which rows differ from the others; a missing number (NaN) is like another one."""
+    unlike: Mask = ((some != others) & ((some == some) | (others == others))).any(1)
+    return unlike
 
 
 def dense(X: Any) -> Floats:

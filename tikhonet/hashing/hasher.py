@@ -12,11 +12,11 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
-from tikhonet.estimators.checks import Columns, check_weights
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.parameters import POSITIVE, Parameters, documented
-from tikhonet.estimators.rows import Floats, canonical, dense
+from tikhonet.estimators.rows import Floats
+from tikhonet.estimators.tabular import Inputs
 from tikhonet.hashing.code_targets import Codes, Supervision, from_similarity, from_targets
 from tikhonet.hashing.codes import FEWEST_BITS, MOST_BITS, CodeReport, n_bytes, pack
 from tikhonet.hashing.codes import Codes as PackedCodes
@@ -73,21 +73,20 @@ class BCDHasher(BCDEstimator):
         y holds a class for each row, or an indicator matrix (rows x labels), or real numbers. `similarity` is a
         symmetric matrix, rows x rows, dense or sparse, positive for pairs that are alike.
         """
-        columns = Columns(self)
+        inputs = Inputs(self)
         self._check_one_of(y, similarity)
         if similarity is None:
-            X, y = columns.check(X, y, multi_output=True)
+            X, y, weight = inputs.fit(X, y, sample_weight, multi_output=True)
         else:
-            X = columns.check(X)
-        weight = check_weights(sample_weight, X)
+            X, _, weight = inputs.fit(X, sample_weight=sample_weight)
         kept = np.flatnonzero(weight)
         if similarity is None:
             supervision = from_targets(y if weight.all() else y[kept], self.target)
         else:
             supervision = from_similarity(similarity, X.shape[0], self.n_bits, kept)
-        rows = canonical(dense(X if weight.all() else X[kept]), supervision.Y, weight[kept])
+        rows = inputs.rows(X if weight.all() else X[kept], supervision.Y, weight[kept])
         target = Codes(supervision, self.n_bits, self.codes == "learned", self.supervision)
-        return self._keep(fit(self, rows, target, last=self._last), columns)
+        return self._keep(fit(self, rows, target, last=self._last), inputs)
 
     def _check_one_of(self, y: Any, similarity: Any) -> None:
         """Raise unless there is a y if and only if there is no similarity."""

@@ -1,6 +1,7 @@
 """All that a prediction needs, and the one way to compute it:
 
-    u_0 = (clip(x, low, high) - shift) / scale
+    e = the encoded row x: numbers with missing ones filled in, indicators, pieces, categories
+    u_0 = (clip(e, low, high) - shift) / scale
     u_n = activation(sum over m in M_n of W_{n,m} u_m)
     scores = coef u_N + intercept
 
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from torch import Tensor
 
+from tikhonet.model.columns import Columns
+from tikhonet.model.encoding import Encoding
 from tikhonet.model.heads import Head
 from tikhonet.model.kernels import Fastest, SparseLayers
 from tikhonet.model.scaling import Floats, Scaling
@@ -37,7 +40,10 @@ SPARSE_BELOW = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Scaling, network and head. Without a head the scores are the features u_N themselves."""
+    """Columns, scaling, network and head. Without a head the scores are the features u_N themselves.
+
+    X is rows of numbers throughout, one for each field of the columns.
+    """
 
     scaling: Scaling
     network: Network
@@ -49,9 +55,14 @@ class Model:
     """Labels, one for each score; none where the scores are numbers."""
     sharpness: float = 1.0
     """Probabilities are the softmax of this times the scores."""
+    columns: Columns | None = None
+    """The columns of the table; None where its rows are the numbers that the scaling takes."""
 
     def __post_init__(self) -> None:
         self.network.check_weights(self.W)
+        if self.columns is not None and self.columns.encoding.outputs != self.inputs:
+            made = self.columns.encoding.outputs
+            raise ValueError(f"columns must make as many numbers as the network takes ({self.inputs}), got {made}")
         for name, vector in vars(self.scaling).items():
             check_shape(name, vector, (self.inputs,))
         if self.head is not None:
@@ -62,7 +73,22 @@ class Model:
 
     @property
     def inputs(self) -> int:
+        """The numbers that the network takes."""
         return self.network.widths[0]
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """What makes inputs of rows; None where rows are inputs."""
+        return None if self.columns is None or self.columns.encoding.bare else self.columns.encoding
+
+    @property
+    def fields(self) -> int:
+        """The numbers of a row."""
+        return self.inputs if self.columns is None else len(self.columns.encoding.fields)
+
+    def scaled(self, X: Floats, dtype: Any = np.float64) -> Floats:
+        """The inputs of the network for rows of numbers."""
+        return self.scaling(X if self.encoding is None else self.encoding(X), dtype)
 
     @property
     def outputs(self) -> int:
@@ -99,7 +125,7 @@ class Model:
     def dense_features(self, X: Floats, device: str = "cpu", dtype: str = "float64") -> Floats:
         """The last hidden layer by products of whole matrices, in torch."""
         chunks = (X[start : start + CHUNK] for start in range(0, len(X), CHUNK))
-        return np.concatenate([self.scaled_features(self.scaling(rows, dtype), device, dtype) for rows in chunks])
+        return np.concatenate([self.scaled_features(self.scaled(rows, dtype), device, dtype) for rows in chunks])
 
     def scaled_features(self, scaled: Floats, device: str = "cpu", dtype: str = "float64") -> Floats:
         """The last hidden layer for scaled inputs; in float64 a row's features do not depend on its neighbours."""
@@ -115,9 +141,7 @@ class Model:
         if not finite or self.nonzero >= SPARSE_BELOW:
             return None
         layers = SparseLayers.of(self.network, self.W, np.float64)
-        return Fastest(
-            {"dense": lambda: self.dense_features, "csr": lambda: lambda X: layers.features(self.scaling(X))}
-        )
+        return Fastest({"dense": lambda: self.dense_features, "csr": lambda: lambda X: layers.features(self.scaled(X))})
 
     def astype(self, dtype: str) -> Model:
         """The model with weights and head in this type; raises where a number is too large for it."""
@@ -207,13 +231,18 @@ def single(name: str, values: Floats) -> NDArray[np.float32]:
     return found
 
 
-def as_inputs(X: Any, inputs: int) -> Floats:
-    """X in float64, a row or a matrix of finite rows with so many columns."""
+def as_inputs(X: Any, inputs: int, encoding: Encoding | None = None) -> Floats:
+    """X in float64, a row or a matrix of finite rows with so many columns; encoded, where there is an encoding."""
     if not isinstance(X, np.ndarray) and issparse(X):  # the first test alone spares an array a microsecond
         raise ValueError(f"X must be dense, got a sparse matrix of shape {X.shape}; use X.toarray()")
     x: Floats = np.asarray(X, np.float64)
-    if x.ndim not in (1, 2) or x.shape[-1] != inputs:
-        raise ValueError(f"X must have {inputs} columns, got shape {x.shape}")
+    columns = inputs if encoding is None else len(encoding.fields)
+    if x.ndim not in (1, 2) or x.shape[-1] != columns:
+        raise ValueError(f"X must have {columns} columns, got shape {x.shape}")
+    if encoding is not None:
+        if np.isinf(x).any():
+            raise ValueError("X must hold finite numbers, NaN where one is missing, got infinity; replace it first")
+        return encoding(np.atleast_2d(x)).reshape(*x.shape[:-1], inputs)
     # Kernels would differ on NaN. One product tells, in less than a microsecond a row, unless squares overflow.
     if not math.isfinite(np.vdot(x, x)) and not np.isfinite(x).all():
         row = int(np.argmin(np.isfinite(np.atleast_2d(x)).all(1)))

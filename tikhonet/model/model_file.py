@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tikhonet.model.columns import Columns
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
 from tikhonet.model.reading import ModelFormatError, complaint
@@ -120,7 +121,18 @@ def model_tensors(model: Model) -> dict[str, Tensor]:
     return tensors | {name: torch.from_numpy(values) for name, values in vectors.items()}
 
 
-def model_from_tensors(network: Network, tensors: Mapping[str, Tensor]) -> Model:
+def columns_from_header(kept: object, network: Network) -> Columns | None:
+    """The columns that a header describes, for this network; None where there are none, as in older files."""
+    if kept is None:
+        return None
+    columns = Columns.from_list(kept)
+    made = columns.encoding.outputs
+    if made != network.widths[0]:  # before anything of that size is made
+        raise ModelFormatError(f"the columns must make the {network.widths[0]} inputs of the network, got {made}")
+    return columns
+
+
+def model_from_tensors(network: Network, tensors: Mapping[str, Tensor], columns: Columns | None = None) -> Model:
     """The model that `model_tensors` took apart."""
     W = weights_from_tensors(network, tensors)
     missing = [name for name in VECTORS if name not in tensors]
@@ -135,6 +147,6 @@ def model_from_tensors(network: Network, tensors: Mapping[str, Tensor]) -> Model
         raise ModelFormatError(f"V must have {width} columns, as many as the last layer is wide, got {tuple(V.shape)}")
     try:
         head = Head(arrays.pop("coef"), arrays.pop("intercept")) if "coef" in arrays else None
-        return Model(Scaling(**arrays), network, W, V, head)
+        return Model(Scaling(**arrays), network, W, V, head, columns=columns)
     except (ValueError, TypeError) as error:
         raise ModelFormatError(f"the model's tensors do not fit each other: {error}") from None

@@ -11,6 +11,7 @@ import ctypes
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ class Predictor(Fastest):
 
     def __call__(self, X: Any) -> Floats:
         """The scores: one row for each row of X, a vector for a vector."""
-        x = as_inputs(X, self.model.inputs)
+        x = as_inputs(X, self.model.inputs, self.model.encoding)
         rows = x[None] if x.ndim == 1 else x
         if not len(rows):
             return np.empty((0, self.model.outputs), self.dtype)
@@ -78,7 +79,8 @@ class Predictor(Fastest):
 
     def _make(self, name: str) -> Kernel:
         if name == "dense":
-            return partial(self.model.astype(self.dtype).dense_scores, dtype=self.dtype)
+            inner = replace(self.model.astype(self.dtype), columns=None)  # the rows that kernels get are encoded
+            return partial(inner.dense_scores, dtype=self.dtype)
         return NativeKernel(self.model) if name == "native" else to_csr(self.model, self.dtype).kernel
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -134,6 +136,7 @@ class NativeKernel:
         self.length, self.widest = program.length, max(model.network.widths)
         self._kept: list[NDArray[Any]] = []  # the C side has pointers into these
         scaling = model.scaling
+        self.shift, self.fills = scaling.shift, model.encoding is not None
         inverse = 1 / scaling.scale
         origin = (np.clip(0.0, scaling.low, scaling.high) - scaling.shift) * inverse  # as native.c computes it
         self._origin = self._keep(origin, np.float32)
@@ -144,6 +147,8 @@ class NativeKernel:
 
     def __call__(self, X: Floats) -> Floats:
         x = np.ascontiguousarray(X, np.float64)
+        if self.fills and np.isnan(x).any():
+            x = np.where(np.isnan(x), self.shift, x)
         scores = np.empty((len(x), self.outputs), np.float32)
         block = np.empty(self.length + 2 * self.widest, np.float32)
         start = block.ctypes.data

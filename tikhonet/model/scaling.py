@@ -5,7 +5,8 @@
 `shift` and `scale` are the weighted mean and standard deviation. Where only a share p < 1/2 of the rows is not zero,
 the deviation is divided by sqrt(2p): that of a pixel which is seldom inked says how seldom rather than how much. The
 bounds lie `LIMIT` times the scale away, for the wild outlier; a constant feature has both bounds at its value, so it is
-zero always. Every sum over rows ends in `reduce`, and a largest value is found by sums too (`largest_exponent`).
+zero always. A feature that is missing (NaN) counts as its mean, so it is zero too. Every sum over rows ends in
+`reduce`, and a largest value is found by sums too (`largest_exponent`).
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ class Scaling:
             part = np.maximum(X[rows], self.low)
             np.minimum(part, self.high, out=part)
             part -= self.shift
+            if np.isnan(part.sum()):
+                part[np.isnan(part)] = 0.0
             scaled[rows] = np.divide(part, self.scale, out=part)
         return scaled
 

@@ -26,7 +26,8 @@ class Difference(NamedTuple):
 
     @property
     def words(self) -> str:
-        return f"{self.mean:+.2f} ± {self.error:.2f} points"
+        known = "" if math.isnan(self.error) else f" ± {self.error:.2f}"
+        return f"{self.mean:+.2f}{known} points"
 
     @property
     def positive(self) -> bool | None:

@@ -35,6 +35,10 @@ class LiteralRow(NetworkRow):
 
     records: tuple[LiteralRecord, ...]
 
+    @property
+    def label(self) -> str:
+        return super().label.replace(" from the forward pass", ": forward pass").replace("tolerance", "tol.")
+
     def at_first(self, name: str) -> float:
         """What the course says after the first iteration; NaN where there is none."""
         return self.mean(lambda record: record.course[0][name] if record.course else None)

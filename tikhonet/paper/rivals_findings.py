@@ -8,6 +8,7 @@ from statistics import fmean
 from tikhonet.paper.comparison import Claim, Finding
 from tikhonet.paper.figures import Axis, Line, Lines, Point
 from tikhonet.paper.rivals_results import Paired, Race, Rival
+from tikhonet.paper.sheets import short
 
 SOONER = 2.5
 """How many times sooner the trainer should be at an error than the fastest rival."""
@@ -33,11 +34,12 @@ def reached(race: Race, goal: float) -> Finding:
         return Finding("One of the sides was not run.", None)
     (mine, _), (other, title) = sides[True][0], sides[False][0]
     if math.isinf(mine):
-        rival = "no rival was either" if math.isinf(other) else f"{title} was after {other:.1f} s"
+        rival = "no rival was either" if math.isinf(other) else f"{title} was after {short(other)} s"
         return Finding(f"Never there; {rival}.", False)
     if math.isinf(other):
-        return Finding(f"After {mine:.1f} CPU s; no rival was there in the lengths that were run.", True)
-    return Finding(f"{mine:.1f} CPU s, {title} {other:.1f}: {other / mine:.2f} times sooner.", other >= SOONER * mine)
+        return Finding(f"After {short(mine)} CPU s; no rival was there in the lengths that were run.", True)
+    text = f"{short(mine)} CPU s, {title} {short(other)}: {other / mine:.2f} times sooner."
+    return Finding(text, other >= SOONER * mine)
 
 
 def lowest(race: Race, length: int) -> Finding:

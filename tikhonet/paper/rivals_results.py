@@ -53,7 +53,8 @@ class RivalRecord(Record):
 
     @property
     def label(self) -> str:
-        return f"{self.title}, {self.length} epochs"
+        words = f"{self.title}, {self.length} epochs"
+        return words if self.stage == "final" else f"{words}, setting {self.number}, {self.status.lower()}"
 
     @property
     def group(self) -> str:

@@ -140,7 +140,7 @@ class Gradient(Contender):
 
 @dataclass(frozen=True, kw_only=True)
 class BlockDescent(Contender):
-    """The stochastic trainer, its step left to its rule in every second trial; its last trial is its defaults."""
+    """The stochastic trainer, its step left to its rule in every second trial; its first trial is its defaults."""
 
     def own(self, rng: random.Random) -> Setting:
         return {
@@ -150,7 +150,7 @@ class BlockDescent(Contender):
         }
 
     def settings(self, trials: int) -> list[Setting]:
-        return [*super().settings(trials), {}]
+        return [{}, *super().settings(trials)]
 
     def train(self, setting: Setting, epochs: int, part: Part, seed: int, heard: Heard) -> Status:
         solver = Stochastic(epochs=epochs, **setting)

@@ -53,8 +53,8 @@ SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.0
 """With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md). The rule's
 steps are no better there than a given first one, since weights that go leave something to mend to the end."""
 IMAGES = replace(USUAL, change=0.3, momentum=0.95, metric="full", damping_W=1.0, drop_inputs=0.0)
-"""For networks of images: a patch has few entries, so the whole inverse is cheap (docs/log/images.md). The rule of the
-steps has not been measured on them."""
+"""For networks of images: a patch has few entries, so the whole inverse is cheap. The rule of the steps was worse there
+than a given first one (docs/log/images.md)."""
 DEEP = Preset(
     first=0.4,
     momentum=0.7,

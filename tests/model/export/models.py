@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -54,6 +55,8 @@ def rows(model, count=40, seed=1):
 def oracle(model, X):
     """The scores in float64, term by term."""
     scaling, activation = model.scaling, model.network.activation
+    if model.columns is not None:
+        X = np.array([encoded(row, model.columns.encoding.fields) for row in X])
     U = {0: (np.clip(X.astype(np.float64), scaling.low, scaling.high) - scaling.shift) / scaling.scale}
     for n in model.network.hidden:
         Z = np.zeros((len(X), model.network.widths[n]))
@@ -67,6 +70,17 @@ def oracle(model, X):
         U[n] = np.clip(Z, activation.lower, activation.upper)
     last = U[model.network.depth]
     return last if model.head is None else last @ model.head.coef.T + model.head.intercept
+
+
+def encoded(row, fields):
+    """The inputs of one row, number by number; what is missing and has no fill stays so."""
+    filled = [field.fill if np.isnan(x) and field.fill is not None else x for x, field in zip(row, fields, strict=True)]
+    both = list(zip(filled, fields, strict=True))
+    numbers = [x for x, field in both if field.number]
+    missing = [float(np.isnan(x)) for x, field in zip(row, fields, strict=True) if field.missing]
+    pieces = [min(1, max(0, (x - a) / (b - a))) for x, field in both for a, b in pairwise(field.edges)]
+    codes = [float(x == code) for x, field in both for code in range(field.codes)]
+    return [*numbers, *missing, *pieces, *codes]
 
 
 def largest_error(scores, expected):

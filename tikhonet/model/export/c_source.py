@@ -22,6 +22,12 @@ from tikhonet.model.model import Label, Model, single
 from tikhonet.model.storage import write_atomically
 
 LINE = 118
+SELF_TEST = """#ifdef {upper}_SELF_TEST
+/* 1 if the scores of two rows are those that the model had when this was written, else 0; needs no other file. */
+int {name}_self_test(void);
+#endif
+
+"""
 
 HEADER, SOURCE = (Template(Path(__file__).with_name(name).read_text()) for name in ("predict.h", "predict.c"))
 
@@ -81,11 +87,17 @@ class Writer:
         self.arrays: dict[str, Array] = {}
         self.functions: dict[str, str] = {}
         self.program = compile_model(model)
-        self.body = [f"    {self.statement(step)}\n" for step in self.program.steps]
+        self.scratch, before = self.program.length, []
+        if model.encoding is not None:  # the encoded row is what all that follows calls x
+            before = [f"    float *x = scratch + {self.scratch};\n", "    encode(row, x);\n"]
+            self.scratch += model.inputs
+            arrays, self.functions = c_text.encoded_row(model.encoding, name)
+            self.arrays |= arrays
+        self.body = [*before, *(f"    {self.statement(step)}\n" for step in self.program.steps)]
 
     def write(self) -> CModel:
         flash = sum(array.nbytes for array in self.arrays.values())
-        ram = 4 * self.program.length
+        ram, encoded = 4 * self.scratch, self.model.encoding is not None
         returned, body = "void", self.body
         if self.model.classes:
             returned, body = "int", [*body, f"    return {self.vector('highest')}({self.model.outputs}u, scores);\n"]
@@ -96,14 +108,20 @@ class Writer:
             functions="\n".join(self.functions.values()),
             body="".join(body),
             give="return " if self.model.classes else "",
+            row="row" if encoded else "x",
+            includes="#include <math.h>\n" if encoded else "",
+            test="" if self.int8 else self.self_test(),
         )
         header = HEADER.substitute(
             common,
-            inputs=self.model.inputs,
+            inputs=self.model.fields,
             outputs=self.model.outputs,
             flash=flash,
             ram=ram,
-            scratch=self.program.length,
+            scratch=self.scratch,
+            columns=self.columns(),
+            finite="Inputs are finite, or NaN where one is missing." if encoded else "Inputs must be finite.",
+            declared="" if self.int8 else SELF_TEST.format(name=self.name, upper=self.name.upper()),
             labels=self.labels(),
             usage=f"{'int best = ' if self.model.classes else ''}{self.name}_predict(x, scores);",
             meaning=self.meaning(),
@@ -163,6 +181,33 @@ class Writer:
         self.arrays[name] = array
         return f"{self.name}_{name}"
 
+    def columns(self) -> str:
+        """Lines of the header on what the numbers of a row are."""
+        if self.model.columns is None:
+            return ""
+        lines, place = [" *", " * The numbers of a row:"], 0
+        for column in self.model.columns.columns:
+            last = place + len(column.fields()) - 1
+            where = f"x[{place}]" if last == place else f"x[{place}] to x[{last}]"
+            lines += c_text.comment(f"{where} {column.name}: {column.meaning()}")
+            place = last + 1
+        return "\n".join(lines) + "\n"
+
+    def self_test(self) -> str:
+        """A function that compares the scores of two rows with those that are right."""
+        model, scaling = self.model, self.model.scaling
+        rows = np.zeros((2, model.fields), np.float32)
+        numbers = np.arange(model.inputs) if model.encoding is None else model.encoding.numbers
+        with np.errstate(over="ignore"):
+            rows[:, numbers] = (scaling.shift + [[0.5], [-0.5]] * scaling.scale)[:, : len(numbers)]
+        rows = np.nan_to_num(rows)
+        if model.encoding is not None:
+            rows[1] = np.nan
+        wanted = single("scores", model.scores(rows.astype(np.float64)))
+        words = {name: ",\n".join(map(cells, values)) for name, values in (("rows", rows), ("wanted", wanted))}
+        text = Template(c_text.LOOPS["self_test"]).substitute(words, name=self.name, upper=self.name.upper())
+        return f"\n{text}"
+
     def title(self) -> str:
         kind = f"{self.model.outputs} classes" if self.model.classes else f"{self.model.outputs} outputs"
         weights = "int8" if self.int8 else "float32"
@@ -199,10 +244,14 @@ def labels(classes: tuple[Label, ...]) -> list[str]:
 
 
 def declaration(name: str, array: Array) -> str:
+    return f"static const {c_text.c_type(array)} {name}[{len(array)}] = {cells(array)};\n"
+
+
+def cells(array: Array) -> str:
+    """The numbers of an array in braces."""
     values = array.tolist()
-    cells = [literal(value) for value in values] if array.dtype == np.float32 else list(map(str, values))
-    width = max(map(len, cells)) + 1
+    words = [literal(value) for value in values] if array.dtype == np.float32 else list(map(str, values))
+    width = max(map(len, words)) + 1
     each = max(1, LINE // width)
-    lines = [",".join(cells[start : start + each]) for start in range(0, len(cells), each)]
-    text = ",\n".join(lines)
-    return f"static const {c_text.c_type(array)} {name}[{len(values)}] = {{\n{text}\n}};\n"
+    lines = [",".join(words[start : start + each]) for start in range(0, len(words), each)]
+    return "{\n" + ",\n".join(lines) + "\n}"

@@ -7,14 +7,17 @@ then exact. Only those loops that a model uses are written out.
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from string import Template
+from textwrap import wrap
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.model.export.packing import Array, Packed
+from tikhonet.model.encoding import Encoding
+from tikhonet.model.export.packing import Array, Packed, narrow
 from tikhonet.model.model import single
 from tikhonet.model.scaling import Floats, Scaling
 
@@ -62,6 +65,8 @@ def c_string(text: str) -> str:
 
 def literal(value: float) -> str:
     """A number in C; nine digits give the same float32 back, and the largest float32 stands for infinity."""
+    if math.isnan(value):
+        return "NAN"
     largest = float(np.finfo(np.float32).max)
     return f"{min(max(value, -largest), largest):.8e}f"
 
@@ -89,6 +94,40 @@ def scaled_input(scaling: Scaling, prefix: str) -> tuple[dict[str, Single], dict
         else:
             words[name] = literal(float(values[0]))
     return arrays, words
+
+
+def encoded_row(encoding: Encoding, prefix: str) -> tuple[dict[str, Array], dict[str, str]]:
+    """The arrays that the encoding of a row needs in C, and the functions, the last of which is `encode`."""
+    low = encoding.low.astype(np.float32)
+    rest = (encoding.low - low.astype(np.float64)).astype(np.float32)
+    arrays: dict[str, Array] = {"fill": encoding.fill.astype(np.float32)}
+    above = f"filled(row, {prefix}_pieces[i]) - {prefix}_low[i]"
+    if (np.abs(rest) > EQUAL * encoding.width).any():
+        above, arrays["low_rest"] = f"({above}) - {prefix}_low_rest[i]", rest
+    values = {
+        "numbers": f"filled(row, {prefix}_numbers[i])",
+        "missing": f"row[{prefix}_missing[i]] != row[{prefix}_missing[i]] ? 1.0f : 0.0f",
+        "pieces": f"within(({above}) / {prefix}_width[i])",
+        "coded": f"row[{prefix}_coded[i]] == (float){prefix}_code[i] ? 1.0f : 0.0f",
+    }
+    places = {name: found for name in values if len(found := getattr(encoding, name))}
+    arrays |= {name: narrow(found.astype(np.uint32)) for name, found in places.items()}
+    if "pieces" in places:
+        arrays |= {"low": low, "width": single("width", encoding.width)}
+    if "coded" in places:
+        arrays["code"] = narrow(encoding.code.astype(np.uint32))
+    part = Template(LOOPS["part"])
+    parts = "".join(part.substitute(length=len(found), value=values[name]) for name, found in places.items())
+    words = {"name": prefix, "inputs": encoding.outputs, "parts": parts}
+    names = ["filled", *(["within"] if "pieces" in places else []), "encode"]
+    return arrays, {name: Template(LOOPS[name]).substitute(words) for name in names}
+
+
+def comment(text: str) -> list[str]:
+    """Lines of a comment in C: printable ASCII, which cannot end it."""
+    safe = "".join(letter if 32 <= ord(letter) < 127 and letter != "?" else "_" for letter in text)
+    apart = re.sub(r"(?<=[*/])(?=[*/])", " ", safe)
+    return [f" * {line}" for line in wrap(apart, 110, subsequent_indent="    ")]
 
 
 def bound(values: Floats, moving: NDArray[np.bool_]) -> Single:

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from tikhonet.model.columns import Columns
 from tikhonet.model.export.format import Export, Format
 from tikhonet.model.kernels import SparseLayers
 from tikhonet.model.model import Label, Model, as_inputs, check_scores
-from tikhonet.model.model_file import VECTORS, network_from_header, network_header, weight_name
+from tikhonet.model.model_file import VECTORS, columns_from_header, network_from_header, network_header, weight_name
 from tikhonet.model.reading import Arrays, open_file, refusing
 from tikhonet.model.scaling import Floats, Scaling
 from tikhonet.model.storage import write_atomically
@@ -41,6 +42,7 @@ class CSRModel:
     intercept: Floats | None
     classes: tuple[Label, ...] = ()
     sharpness: float = 1.0
+    columns: Columns | None = None
 
     @property
     def network(self) -> Network:
@@ -57,14 +59,14 @@ class CSRModel:
 
     def features(self, X: Any) -> Floats:
         """The last hidden layer, samples x width, in the type of the weights."""
-        return self._features(np.atleast_2d(as_inputs(X, self.network.widths[0])))
+        return self._features(self._inputs(X))
 
     def scores(self, X: Any) -> Floats:
         """One row for each row of X: scores of the classes, outputs, or features."""
-        return self.kernel(np.atleast_2d(as_inputs(X, self.network.widths[0])))
+        return self.kernel(self._inputs(X))
 
     def kernel(self, x: Floats) -> Floats:
-        """The scores of a float64 matrix that was checked before."""
+        """The scores of a float64 matrix that was checked and encoded before."""
         features = self._features(x)
         if self.coef is None or self.intercept is None:
             return features
@@ -82,6 +84,7 @@ class CSRModel:
             "network": network_header(self.network),
             "classes": list(self.classes),
             "sharpness": self.sharpness,
+            "columns": None if self.columns is None else self.columns.as_list(),
         }
         file = io.BytesIO()
         text = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -107,6 +110,10 @@ class CSRModel:
         if self.coef is None or self.intercept is None:
             return features
         return linear_scores(features, abs(self.coef), abs(self.intercept))
+
+    def _inputs(self, X: Any) -> Floats:
+        encoding = None if self.columns is None else self.columns.encoding
+        return np.atleast_2d(as_inputs(X, self.network.widths[0], encoding))
 
     def _features(self, x: Floats) -> Floats:
         return self.layers.features(self.scaling(x, self.dtype))
@@ -147,6 +154,7 @@ def to_csr(model: Model, dtype: str = "float32") -> CSRModel:
         intercept=None if model.head is None else model.head.intercept.astype(kind),
         classes=model.classes,
         sharpness=model.sharpness,
+        columns=model.columns if model.encoding else None,
     )
 
 
@@ -183,6 +191,7 @@ def _parts(arrays: Arrays) -> dict[str, Any]:
         "intercept": intercept,
         "classes": classes,
         "sharpness": float(header["sharpness"]),
+        "columns": columns_from_header(header.get("columns"), network),
     }
 
 

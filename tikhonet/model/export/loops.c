@@ -20,6 +20,64 @@ static void load(const float *x, float *z)
     }
 }
 
+//// filled
+/* A number of a row, or what stands in its place where it is missing. */
+static float filled(const float *row, uint32_t j)
+{
+    return row[j] != row[j] ? ${name}_fill[j] : row[j];
+}
+
+//// within
+static float within(float share)
+{
+    const float above = share < 0.0f ? 0.0f : share;
+    return above > 1.0f ? 1.0f : above;
+}
+
+//// part
+    for (i = 0; i < ${length}u; i++) {
+        *x++ = $value;
+    }
+
+//// encode
+/* The numbers that are scaled, of a row of fields; one that is missing and has nothing in its place is the mean. */
+static void encode(const float *row, float *x)
+{
+    uint32_t i;
+$parts    x -= ${inputs}u;
+    for (i = 0; i < ${inputs}u; i++) {
+        if (x[i] != x[i]) {
+            x[i] = ${name}_shift[i];
+        }
+    }
+}
+
+//// self_test
+#ifdef ${upper}_SELF_TEST
+/* Whether the scores of two rows are those that the model had when this file was written: 1 if so, else 0. */
+int ${name}_self_test(void)
+{
+    static const float rows[2][${upper}_INPUTS] = {
+$rows
+    };
+    static const float wanted[2][${upper}_OUTPUTS] = {
+$wanted
+    };
+    static float scratch[${upper}_SCRATCH], scores[${upper}_OUTPUTS];
+    float worst = 0.0f, largest = 1.0f;
+    uint32_t i, k;
+    for (k = 0; k < 2u; k++) {
+        ${name}_predict_in(rows[k], scores, scratch);
+        for (i = 0; i < ${upper}_OUTPUTS; i++) {
+            const float difference = scores[i] - wanted[k][i], size = wanted[k][i];
+            worst = difference > worst ? difference : -difference > worst ? -difference : worst;
+            largest = size > largest ? size : -size > largest ? -size : largest;
+        }
+    }
+    return worst <= 1e-4f * largest;
+}
+#endif
+
 //// zero
 static void zero(uint32_t length, float *z)
 {

@@ -1,12 +1,15 @@
 """ONNX: the same graph for any runtime, for any number of rows at once.
 
-Input `x` (float32, rows x inputs). Outputs of a classifier: `label`, `probabilities`, `scores`; of a regressor
-`prediction`; of a transformer `features`. The scaling is done in float64, as a shift may need it; the rest is float32.
-Matrices that are smaller so are stored as places and values, which runtimes unfold when they load the model.
+Input `x` (float32, rows x fields): numbers, NaN where one is missing, codes of categories; where there is more than
+plain numbers the metadata `columns` says which, as JSON. Outputs of a classifier: `label`, `probabilities`, `scores`;
+of a regressor `prediction`; of a transformer `features`. Encoding and scaling are done in float64, as a shift may need
+it; the rest is float32. Matrices that are smaller so are stored as places and values, which runtimes unfold when they
+load the model.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from pathlib import Path
@@ -15,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tikhonet.model.encoding import Encoding
 from tikhonet.model.export.format import Export, Format, dense_ram
 from tikhonet.model.model import Model, array, single
 from tikhonet.model.scaling import Floats
@@ -63,12 +67,14 @@ class Graph:
         made = helper.make_graph(
             self.nodes,
             "tikhonet",
-            [helper.make_tensor_value_info("x", kinds.FLOAT, ["rows", self.model.inputs])],
+            [helper.make_tensor_value_info("x", kinds.FLOAT, ["rows", self.model.fields])],
             [helper.make_tensor_value_info(*output) for output in outputs],
             self.constants,
         )
         proto = helper.make_model(made, producer_name="tikhonet", opset_imports=[helper.make_opsetid("", OPSET)])
         proto.ir_version = IR_VERSION
+        if self.model.columns is not None:
+            helper.set_model_props(proto, {"columns": json.dumps(self.model.columns.as_list())})
         self.onnx.checker.check_model(proto, full_check=True)
         return proto
 
@@ -76,9 +82,36 @@ class Graph:
         """u_0 = (clip(x, low, high) - shift) / scale, in float64."""
         double, float_ = self.onnx.TensorProto.DOUBLE, self.onnx.TensorProto.FLOAT
         u = self.node("Cast", ["x"], to=double)
+        if self.model.encoding is not None:
+            u = self.encode(u, self.model.encoding)
         for operator, name in (("Max", "low"), ("Min", "high"), ("Sub", "shift"), ("Div", "scale")):
             u = self.node(operator, [u, self.constant(name, getattr(self.model.scaling, name).astype(np.float64))])
         return self.node("Cast", [u], "u0", to=float_)
+
+    def encode(self, x: str, encoding: Encoding) -> str:
+        """The numbers that the scaling takes; a missing one without a fill is the mean."""
+        double = self.onnx.TensorProto.DOUBLE
+        absent = self.node("IsNaN", [x])
+        filled = self.node("Where", [absent, self.constant("fill", encoding.fill), x])
+        parts = [self.gathered(filled, "numbers", encoding)]
+        if len(encoding.missing):
+            parts.append(self.node("Cast", [self.gathered(absent, "missing", encoding)], to=double))
+        if len(encoding.pieces):
+            above = self.node(
+                "Sub", [self.gathered(filled, "pieces", encoding), self.constant("piece_low", encoding.low)]
+            )
+            share = self.node("Div", [above, self.constant("piece_width", encoding.width)])
+            ends = (self.constant(f"piece_{end}", np.array(end, np.float64)) for end in (0, 1))
+            parts.append(self.node("Clip", [share, *ends]))
+        if len(encoding.coded):
+            same = self.node("Equal", [self.gathered(filled, "coded", encoding), self.constant("code", encoding.code)])
+            parts.append(self.node("Cast", [same], to=double))
+        made = self.node("Concat", parts, axis=1)
+        mean = self.constant("mean", self.model.scaling.shift.astype(np.float64))
+        return self.node("Where", [self.node("IsNaN", [made]), mean, made])
+
+    def gathered(self, x: str, name: str, encoding: Encoding) -> str:
+        return self.node("Gather", [x, self.constant(name, getattr(encoding, name))], axis=1)
 
     def network(self, u: str) -> str:
         """Eq. 1; the last layer's name."""

@@ -2,10 +2,10 @@
 #include <stdint.h>
 
 #include "$name.h"
-
+$includes
 $arrays
 $functions
-$returned ${name}_predict_in(const float *x, float *scores, float *scratch)
+$returned ${name}_predict_in(const float *$row, float *scores, float *scratch)
 {
 $body}
 
@@ -16,3 +16,4 @@ $returned ${name}_predict(const float *x, float *scores)
     $give${name}_predict_in(x, scores, scratch);
 }
 #endif
+$test

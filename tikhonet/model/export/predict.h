@@ -2,7 +2,7 @@
  *
  * float scores[${upper}_OUTPUTS];
  * $usage
- */
+$columns */
 #ifndef TIKHONET_${upper}_H
 #define TIKHONET_${upper}_H
 
@@ -17,11 +17,11 @@ extern "C" {
 #endif
 
 #ifndef ${upper}_NO_STATIC_SCRATCH
-/* $meaning Inputs must be finite. Not reentrant: it has its own scratch. */
+/* $meaning $finite Not reentrant: it has its own scratch. */
 $returned ${name}_predict(const float *x, float *scores);
 #endif
 
-/* The same in scratch of the caller's, ${upper}_SCRATCH floats; reentrant. */
+$declared/* The same in scratch of the caller's, ${upper}_SCRATCH floats; reentrant. */
 $returned ${name}_predict_in(const float *x, float *scores, float *scratch);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 """Eq. 1 and the classifier on top as a plain `torch.nn.Module`, for use without this library's solvers.
 
-    u_0 = (x - shift) / scale,   u_n = activation(sum over m in M_n of W_{n,m} u_m),   scores = V u_N + intercept
+    u_0 = (e - shift) / scale,   u_n = activation(sum over m in M_n of W_{n,m} u_m),   scores = V u_N + intercept
 
-The module is made of `nn.Linear`, `nn.Identity` and, for images, `nn.Conv2d` and means, one for each edge, so tools
-that look for these find them; a sparse module has `SparseLinear` in place of `nn.Linear` for the matrices that are
-smaller so.
+e is the encoded row x; a row of numbers alone is its own. The module is made of `nn.Linear`, `nn.Identity` and, for
+images, `nn.Conv2d` and means, one for each edge, so tools that look for these find them; a sparse module has
+`SparseLinear` in place of `nn.Linear` for the matrices that are smaller so.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
+from tikhonet.model.encoding import Encoding
 from tikhonet.model.export.format import Export, Format, dense_ram
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Floats, Scaling
@@ -28,7 +29,7 @@ def to_torch(model: Model, *, sparse: bool = False) -> nn.Module:
     With `sparse`, matrices are kept as compressed sparse rows where that takes less memory; such a module predicts and
     is not trained further.
     """
-    return nn.Sequential(Clip(model.checked().scaling), TorchNetwork(model, torch.float64, sparse))
+    return nn.Sequential(*front(model.checked()), TorchNetwork(model, torch.float64, sparse))
 
 
 def torch_program(model: Model) -> bytes:
@@ -37,10 +38,10 @@ def torch_program(model: Model) -> bytes:
     `torch.export.load(path).module()(x)` gives the scores. The scaling is done in float64: where a feature's mean is
     large against its spread, the difference has no digits left in float32.
     """
-    module = nn.Sequential(Clip(model.checked().scaling), TorchNetwork(model.astype("float32"), torch.float32))
+    module = nn.Sequential(*front(model.checked()), TorchNetwork(model.astype("float32"), torch.float32))
     module.eval().requires_grad_(False)
     rows = torch.export.Dim("rows")
-    program = torch.export.export(module, (torch.zeros(2, model.inputs),), dynamic_shapes=({0: rows},))
+    program = torch.export.export(module, (torch.zeros(2, model.fields),), dynamic_shapes=({0: rows},))
     file = io.BytesIO()
     torch.export.save(program, file)
     return file.getvalue()
@@ -55,6 +56,45 @@ class Torch(Format):
     def make(self, model: Model, name: str = "model", weights: str = "float32") -> Export:
         content = torch_program(model)
         return Export(content, len(content), dense_ram(model))
+
+
+def front(model: Model) -> list[nn.Module]:
+    """What comes before the network."""
+    encode = [] if model.encoding is None else [Encode(model.encoding, model.scaling)]
+    return [*encode, Clip(model.scaling)]
+
+
+class Encode(nn.Module):
+    """A row of fields as the numbers that the scaling takes, in float64; a missing one without a fill is the mean."""
+
+    fill: Tensor
+    numbers: Tensor
+    missing: Tensor
+    pieces: Tensor
+    low: Tensor
+    width: Tensor
+    coded: Tensor
+    code: Tensor
+    mean: Tensor
+
+    def __init__(self, encoding: Encoding, scaling: Scaling) -> None:
+        super().__init__()
+        for name in ("fill", "low", "width", "code"):
+            self.register_buffer(name, _copy(getattr(encoding, name), torch.float64))
+        for name in ("numbers", "missing", "pieces", "coded"):
+            self.register_buffer(name, _copy(getattr(encoding, name), torch.int64))
+        self.register_buffer("mean", _copy(scaling.shift, torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[-1] != len(self.fill):
+            raise ValueError(f"x must have {len(self.fill)} columns, got shape {tuple(x.shape)}")
+        x = x.to(self.fill)
+        absent = x.isnan()
+        filled = torch.where(absent, self.fill, x)
+        pieces = ((filled[..., self.pieces] - self.low) / self.width).clamp(0.0, 1.0)
+        codes = (filled[..., self.coded] == self.code).to(x)
+        made = torch.cat((filled[..., self.numbers], absent[..., self.missing].to(x), pieces, codes), -1)
+        return torch.where(made.isnan(), self.mean, made)
 
 
 class Clip(nn.Module):
