@@ -176,12 +176,12 @@ def table(records: list[dict[str, Any]]) -> str:
     ]
     for (task, epochs), found in sorted(cells.items(), key=lambda item: (list(TASKS).index(item[0][0]), item[0][1])):
         rule, before = found.pop("rule", {}), found.pop("before", {})
-        hand = {choice: values for choice, values in found.items() if set(rule) <= set(values)} if rule else {}
+        seeds, hand = set(rule).intersection(*found.values()), dict(found)
         cells_of = [task, epochs, len(rule), *(f"{mean(part, rule):.2f}" if part else "" for part in (rule, before))]
-        if hand:
-            best = best_of(hand, set(rule))
-            others = {seed: hand[best_of(hand, set(rule) - {seed})][seed] for seed in rule} if len(rule) > 1 else {}
-            shown = f"{mean(hand[best], rule):.2f} ({best})"
+        if hand and seeds:
+            best = best_of(hand, seeds)
+            others = {seed: hand[best_of(hand, seeds - {seed})][seed] for seed in seeds} if len(seeds) > 1 else {}
+            shown = f"{mean(hand[best], dict.fromkeys(seeds, 0.0)):.2f} ({best})"
             cells_of += [shown, over(rule, before), over(rule, hand[best]), over(rule, others)]
         else:
             cells_of += ["", over(rule, before), "", ""]
