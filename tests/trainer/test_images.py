@@ -5,7 +5,18 @@ import torch
 from torch import nn
 
 from tests.strategies import normal
-from tikhonet import AvgPool2d, BlockDescent, Budget, Conv2d, GlobalAverage, Network, Problem, Stochastic, from_torch
+from tikhonet import (
+    AvgPool2d,
+    BlockDescent,
+    Budget,
+    Conv2d,
+    GlobalAverage,
+    Network,
+    Problem,
+    Stochastic,
+    compact,
+    from_torch,
+)
 from tikhonet.network.errors import ArgumentError
 from tikhonet.trainer.recipe import IMAGES
 
@@ -106,6 +117,16 @@ def test_images_may_come_in_their_shape_to_every_solver():
     assert torch.equal(runs[0].blocks.V, runs[1].blocks.V)
     with pytest.raises(ValueError, match="X must have shape"):
         solver.run(problem, images[:, :, :5], Y)
+
+
+def test_a_dead_channel_is_not_left_out_and_living_ones_stay_as_they_are():
+    W, V = NETWORK.random_weights(0), torch.ones(2, 8)
+    smaller, weights, _ = compact(NETWORK, W, V)
+    assert smaller == NETWORK
+    assert all(torch.equal(weights[pair], matrix) for pair, matrix in W.items())
+    W[1, 0][0] = W[1, -1][0] = 0
+    with pytest.raises(ArgumentError, match="cannot be left out"):
+        compact(NETWORK, W, V)
 
 
 def test_budgets_are_refused():

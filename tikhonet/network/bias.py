@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from tikhonet.network.edges import Dense
+from tikhonet.network.edges import Dense, Edge
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.operations import Constant, Operation
 
 
@@ -62,6 +63,13 @@ class Bias(Dense):
 
     def random(self, generator: torch.Generator, deviation: float) -> Tensor:
         return super().random(generator, 0.0)  # drawn all the same, so that other edges have the same with and without
+
+    def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
+        if self.positions == 1:
+            return super().select(W, rows, columns)
+        if len(rows) < self.outputs:
+            raise ArgumentError("network", "units of images joined by a bias cannot be left out; keep them all")
+        return self, W
 
     def export(self, W: Tensor | None) -> Operation:
         return Constant(self.spread(W)[:, 0])

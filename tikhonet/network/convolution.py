@@ -17,8 +17,8 @@ from torch.nn.grad import conv2d_weight
 from tikhonet.network.arguments import COUNT
 from tikhonet.network.edges import Dense, Edge
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.image_edges import PADDING, ImageEdge, Size, Two, fits, pair_of
-from tikhonet.network.operations import placed
+from tikhonet.network.image_edges import PADDING, ImageEdge, Size, Two, fits, pair_of, window_sizes
+from tikhonet.network.operations import Window, placed
 from tikhonet.network.shapes import Shape
 
 
@@ -132,6 +132,12 @@ class Conv2d(ImageEdge, Dense):
     def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
         self.whole(rows, columns)
         return self, W
+
+    def window(self, W: Tensor | None) -> Window:
+        assert W is not None
+        kernel, stride, padding, dilation = self.geometry
+        sizes = {"dilations": dilation, "group": self.groups}
+        return Window("Conv", window_sizes(kernel, stride, padding) | sizes, W.unflatten(1, self.filters[1:]))
 
     def module(self, W: Tensor | None, bias: Tensor | None = None) -> nn.Module:
         assert W is not None

@@ -95,7 +95,7 @@ class Patches(Design):
         total: Tensor | None = None
         for some, part in self.pieces():
             A = part.inputs()
-            left = A if weight is None else A * weight[some].repeat_interleave(self.edges[0].positions)[:, None]
+            left = A if weight is None else A * self.spread(weight[some])[:, None]
             total = left.mT @ A if total is None else total + left.mT @ A
         assert total is not None
         return total
@@ -104,9 +104,8 @@ class Patches(Design):
         return self[slice(0, samples)]
 
     def few(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        A = self[slice(0, FEW)].inputs()
-        repeated = weight is not None and weight[:FEW].repeat_interleave(self.edges[0].positions).repeat(self.groups)
-        return A.flatten(0, -2), repeated if isinstance(repeated, Tensor) else None
+        A = self[slice(0, FEW)].inputs().flatten(0, -2)
+        return A, None if weight is None else self.spread(weight[:FEW]).repeat(self.groups)
 
     def inputs(self) -> Tensor:
         """All patches, a row each; a matrix of them for each group, if there are several."""
@@ -118,6 +117,10 @@ class Patches(Design):
                 A = A.repeat_interleave(self.groups // len(A), 0)
             parts.append(A.mT)
         return torch.cat(parts, dim=-2).mT
+
+    def spread(self, weight: Tensor) -> Tensor:
+        """The weights of samples at each of their positions."""
+        return weight.repeat_interleave(self.edges[0].positions)
 
     def __getitem__(self, samples: slice) -> Patches:
         return Patches(self.edges, [U[samples] for U in self.sources])

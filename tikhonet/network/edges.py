@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.operations import Constant as Constant
-from tikhonet.network.operations import Operation, as_module
+from tikhonet.network.operations import Operation, Window, as_module
 from tikhonet.network.operations import Product as Product
 from tikhonet.network.operations import Source as Source
 from tikhonet.network.registry import Registry
@@ -128,6 +128,10 @@ class Edge(ABC):
         """The operation of an exported model here; any operator is a product with its matrix."""
         unit = torch.eye(self.inputs) if W is None else torch.eye(self.inputs, dtype=W.dtype, device=W.device)
         return Product(self.apply(unit, W).T)
+
+    def window(self, W: Tensor | None) -> Window | None:
+        """The operation of an edge between images, for formats that know such; None for all other edges."""
+        return None
 
     def module(self, W: Tensor | None, bias: Tensor | None = None) -> nn.Module:
         """A module of torch with this operator's values, for inputs in the shape of the source, and this bias added."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 from tikhonet.network.arguments import COUNT, Numbers
 from tikhonet.network.edges import Edge, Fixed
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.operations import Operation
+from tikhonet.network.operations import Operation, Window
 from tikhonet.network.shapes import Shape, shown_shape
 
 Two = tuple[int, int]
@@ -98,6 +98,11 @@ def fits(name: str, size: Two, kernel: Two, stride: Two, padding: Two, dilation:
     return (room[0] - reach[0]) // stride[0] + 1, (room[1] - reach[1]) // stride[1] + 1
 
 
+def window_sizes(kernel: Two, stride: Two, padding: Two) -> dict[str, Any]:
+    """The sizes of a moving window by ONNX's names."""
+    return {"kernel_shape": kernel, "strides": stride, "pads": (*padding, *padding)}
+
+
 @dataclass(frozen=True)
 class Average(ImageEdge, Fixed):
     """An operator without weights that takes means of pixels, each channel by itself."""
@@ -172,6 +177,9 @@ class AvgPool2d(Average):
     def module(self, W: Tensor | None, bias: Tensor | None = None) -> nn.Module:
         return nn.AvgPool2d(*self.geometry)
 
+    def window(self, W: Tensor | None) -> Window:
+        return Window("AveragePool", window_sizes(*self.geometry) | {"count_include_pad": 1})
+
 
 @dataclass(frozen=True)
 class GlobalAverage(Average):
@@ -195,3 +203,6 @@ class GlobalAverage(Average):
 
     def module(self, W: Tensor | None, bias: Tensor | None = None) -> nn.Module:
         return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+    def window(self, W: Tensor | None) -> Window:
+        return Window("GlobalAveragePool", {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
@@ -28,6 +28,15 @@ class Product:
 
 
 Operation = Constant | Source | Product
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """An exported edge whose window moves over images, as formats with such operators see it; names are ONNX's."""
+
+    operator: str
+    attributes: dict[str, Any]
+    filters: Tensor | None = None
 
 
 def as_module(operation: Operation, bias: Tensor | None = None) -> nn.Module:

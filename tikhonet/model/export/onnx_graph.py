@@ -19,8 +19,9 @@ from tikhonet.model.export.format import Export, Format, dense_ram
 from tikhonet.model.model import Model, array, single
 from tikhonet.model.scaling import Floats
 from tikhonet.model.storage import write_atomically
-from tikhonet.network.edges import Constant, Product, Source
+from tikhonet.network.edges import Edge
 from tikhonet.network.extras import require
+from tikhonet.network.operations import Constant, Product, Window
 
 OPSET = 17
 """The operators of 2022: all that are used here are in it, and runtimes of several years read it."""
@@ -82,20 +83,31 @@ class Graph:
     def network(self, u: str) -> str:
         """Eq. 1; the last layer's name."""
         for n in self.model.network.hidden:
-            terms = [self.term(n, m, exported) for m, exported in self.model.terms(n)]
+            terms = [self.term(n, m) for m in self.model.network.sources(n)]
             z = terms[0]
             for term in terms[1:]:
                 z = self.node("Add", [z, term])
             u = self.activation(z, f"u{n}")
         return u
 
-    def term(self, n: int, m: int, exported: Constant | Source | Product) -> str:
-        match exported:
+    def term(self, n: int, m: int) -> str:
+        edge, W = self.model.network.edges[n, m], self.model.W.get((n, m))
+        window = edge.window(W)
+        if window is not None:
+            return self.window(f"W{n}_{m}", f"u{m}", edge, window)
+        match edge.export(W):
             case Constant(values):
                 return self.constant(f"bias{n}", single(f"bias{n}", array(values)))
             case Product(matrix):
                 return self.node("MatMul", [f"u{m}", self.matrix(f"W{n}_{m}", array(matrix))])
         return f"u{m}"
+
+    def window(self, name: str, source: str, edge: Edge, window: Window) -> str:
+        """A window over images, which stand in one line before and after."""
+        images = self.node("Reshape", [source, self.constant(f"{name}_source", np.array([-1, *edge.source]))])
+        filters = [] if window.filters is None else [self.constant(name, single(name, array(window.filters)))]
+        found = self.node(window.operator, [images, *filters], **window.attributes)
+        return self.node("Reshape", [found, self.constant(f"{name}_target", np.array([-1, edge.outputs]))])
 
     def activation(self, z: str, output: str) -> str:
         lower, upper = self.model.network.activation.lower, self.model.network.activation.upper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -114,5 +115,5 @@ def compact(network: Network, W: Weights, V: Tensor) -> tuple[Network, Weights, 
         edges[n, m], matrix = edge.select(W.get((n, m)), kept[n], kept[m])
         if matrix is not None:
             smaller[n, m] = matrix.to(V)
-    widths = [len(kept[n]) for n in range(len(network.widths))]
+    widths = [shape if len(kept[n]) == math.prod(shape) else len(kept[n]) for n, shape in enumerate(network.shapes)]
     return Network(widths, edges, activation=network.activation), smaller, V[:, kept[network.depth]]
