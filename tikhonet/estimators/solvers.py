@@ -39,7 +39,7 @@ SMALL_WORK = 1e8
 """Multiply-adds of a forward pass over a batch below which one thread computes: two were 4 to 40 times slower where
 other processes had the cores, since each small product waits for both."""
 GIVEN = 0.6
-"""The first step, whatever the batch, of networks of images and under a budget, for which the trainer has no rule."""
+"""The first step, whatever the batch, of networks of images, under a budget and in sets, which no rule covers."""
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,10 @@ class MiniBatch:
         deep = network is not None and deep_and_plain(network)
         drop = (None, None) if deep and isinstance(parameters.dropout, str) else parameters._dropout()
         images, budget = network is not None and network.has_images, parameters._budget()
+        given = images or ((budget or parameters.constraint) and not deep)
         size = rows / max(1, round(rows / batch))
         return Stochastic(
-            change=GIVEN / min(1.5, math.sqrt(size / 1000)) if images or (budget and not deep) else None,
+            change=GIVEN / min(1.5, math.sqrt(size / 1000)) if given else None,
             initial=parameters.initial,
             epochs=default_epochs(rows, batch) if parameters.max_iter == "auto" else int(parameters.max_iter),
             batch_size=batch,

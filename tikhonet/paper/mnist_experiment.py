@@ -56,7 +56,7 @@ QUICK = MnistSize(
     "quick",
     rows=None,
     iterations={"alg1": 100, "alg1-s": 100, "proximal": 60, "proximal-s": 25},
-    stochastic={"epochs": 30, "batch_size": 100, "change": 0.6},
+    stochastic={"epochs": 30, "batch_size": 100},
     epochs=30,
     rates={
         "SGD": (9e-3, 16),

@@ -52,6 +52,8 @@ LASTING = replace(USUAL, drop_inputs=0.2)
 SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
 """With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md). The rule's
 steps are no better there than a given first one, since weights that go leave something to mend to the end."""
+CONFINED: dict[str, Any] = {"change": 0.3, "momentum": 0.95}
+"""The steps of weights in a set: in the l1 ball those of the rule end with twice as many nonzeros at the same error."""
 IMAGES = replace(USUAL, change=0.3, momentum=0.95, metric="full", damping_W=1.0, drop_inputs=0.0)
 """For networks of images: a patch has few entries, so the whole inverse is cheap. The rule of the steps was worse there
 than a given first one (docs/log/images.md)."""
@@ -132,11 +134,15 @@ class Recipe:
         check_numbers(self, POSITIVE, ["damping_U", "initial_scale"])
         check_numbers(self, POSITIVE, ["change", "damping_W", "ridge_V"], optional=True)
 
-    def preset(self, network: Network, long: bool = False) -> Preset:
-        """The constants that are given here, and for the rest those that suit the network and the run's length."""
+    def preset(self, network: Network, long: bool = False, confined: bool = False) -> Preset:
+        """The constants that are given here, and for the rest those that suit the network and the run's length.
+
+        `confined` says whether weights must stay in a set.
+        """
         names = [part.name for part in fields(Preset) if hasattr(self, part.name)]
         given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        shallow = SPARSE if self.budget else LASTING if long else USUAL
+        usual = replace(LASTING if long else USUAL, **CONFINED if confined else {})
+        shallow = SPARSE if self.budget else usual
         shallow = IMAGES if network.has_images else shallow
         return replace(DEEP if deep_and_plain(network) else shallow, **given)
 

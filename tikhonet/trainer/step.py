@@ -68,7 +68,8 @@ class Stepper:
         if recipe.budget and network.has_images:
             raise ArgumentError("budget", "budget must be None for networks of images; leave it out")
         size = add_numbers(reduce, len(first.X))[0] / 1000
-        preset = recipe.preset(network, total * size > LONG)
+        confined = not all(problem.edge_set(pair).everything for pair in network.learned)
+        preset = recipe.preset(network, total * size > LONG, confined)
         pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging)
         dropout = {
             layer: Dropout.draw(p, len(first.X) * network.width(layer), generator, first.X)
