@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from statistics import fmean
 
 from blocks import ROOT, Record, basis, by, field, markdown, mean, number, paired, records, span, table
@@ -226,3 +227,26 @@ def claims_table(folder: str) -> str:
     return markdown(["claim", *(side.lower() for side in experiment.sides)], rows) + basis(
         folder, by(records(folder), "method")
     )
+
+
+@table
+def ablation_digits() -> str:
+    return ablation_table("ablation-digits")
+
+
+@table
+def ablation_mnist_10000() -> str:
+    return ablation_table("ablation-mnist-10000")
+
+
+def ablation_table(folder: str) -> str:
+    """Every variant, and its difference to the trainer paired by seed."""
+    results = find_experiment("ablation").compare(load_records(ROOT / "results" / folder))
+    lines = []
+    for row in results.rows.values():
+        difference = results.difference(row).words.removesuffix(" points") if row.name != "default" else ""
+        cosine = f"{row.cosine:.3f}" if row.cosine == row.cosine else ""
+        lines.append([row.ingredient, row.title, mean(row.scores), difference, cosine])
+    head = ["exchanged", "variant", "test error %", "against the trainer, paired", "cosine, least of a layer"]
+    known = {row.title: [asdict(record) for record in row.records] for row in results.rows.values()}
+    return markdown(head, lines) + basis(folder, known)

@@ -239,7 +239,7 @@ def fit(
         status=f"{sentence}{remedy}",
         iterations=estimator.n_iter_,
         training=headline(measures),
-        **({"held_out": ", ".join(f"{name} {value:.4g}" for name, value in held.items())} if held else {}),
+        **({"held_out": headline(held)} if held else {}),
         seconds=f"{seconds:.1f}",
         model=output,
     )

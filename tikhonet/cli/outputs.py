@@ -113,6 +113,8 @@ def headline(measures: Measures) -> str:
         )
     if "wrong" in measures:
         return f"error {measures['error_percent']:.2f}% ({measures['wrong']} of {measures['rows']:,} wrong)"
+    if "rows" not in measures:
+        return f"error {measures['error_percent']:.2f}%" if "error_percent" in measures else f"R2 {measures['r2']:.4f}"
     return f"R2 {measures['r2']:.4f}, rms error {measures['rmse']:.4g}, mean absolute error {measures['mae']:.4g}"
 
 
