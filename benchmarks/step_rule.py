@@ -30,7 +30,7 @@ from torch import Tensor
 from tikhonet import Budget, Fenchel, Network, Problem, Stochastic
 from tikhonet.estimators.solvers import default_batch
 from tikhonet.network.initial import deep_and_plain
-from tikhonet.paper.records import seal
+from tikhonet.paper.records import VERSION, seal
 from tikhonet.trainer.pace import Pace
 
 HELD = 10_000
@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace, path: Path) -> None:
                         key = {"task": name, "epochs": epochs, "seed": seed, "choice": choice, "settings": settings}
                         record = key | cell.trial(epochs, seed, task.settings | settings) | {"machine": describe()}
                         with path.open("a") as file:
-                            file.write(seal({"experiment": "step_rule"} | record))
+                            file.write(seal({"version": VERSION, "experiment": "step_rule"} | record))
 
 
 def read(path: Path) -> list[dict[str, Any]]:
