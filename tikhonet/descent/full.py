@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from types import NoneType
 from typing import Literal
 
 import torch
@@ -22,10 +21,10 @@ from tikhonet.descent.feature_step import update_features
 from tikhonet.descent.linear import update_classifier, update_weights
 from tikhonet.descent.result import BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Proximal, Schedule
-from tikhonet.descent.start import check_blocks, initial_blocks
+from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
-from tikhonet.network.arguments import COUNT, SHARE, check_callable, check_choice, check_numbers, check_type
-from tikhonet.network.graph import Array, Layers, Weights, tensor
+from tikhonet.network.arguments import COUNT, SHARE, check_choice, check_numbers, check_type
+from tikhonet.network.graph import Array, Layers, Weights
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Reduce, Samples, keep
 
@@ -132,17 +131,11 @@ class BlockDescent:
 
         `watch` is called with the history after every iteration, and ends the run by returning True.
         """
-        check_type("problem", problem, Problem)
-        check_type("start", start, Blocks, NoneType)
-        if watch is not None:
-            check_callable("watch", watch)
-        X, targets = tensor(problem.network.rows(X), "X"), tensor(targets, "targets")
-        samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), self.chunk_rows, reduce)
-        problem.check(samples)
+        samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
         self.schedule.check(self.max_iter)
         blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
         check_blocks(problem, blocks, samples)
-        blocks = replace(blocks, U=blocks.U | problem.network.layers(X))
+        blocks = replace(blocks, U=blocks.U | problem.network.layers(samples.X))
         return _Run(self, problem, samples, blocks).go(watch)
 
 

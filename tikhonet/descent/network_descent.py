@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from types import NoneType
 from typing import ClassVar
 
 import torch
@@ -20,13 +19,13 @@ from tikhonet.descent.linear import update_classifier
 from tikhonet.descent.network_loss import Expansion, Matrices, NetworkLoss, measure_network
 from tikhonet.descent.result import NETWORK_WORDS, NOT_CLAIMED_OF_NETWORKS, BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Schedule
-from tikhonet.descent.start import check_blocks, initial_blocks
+from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
 from tikhonet.descent.stationarity import Stationarity, solve_scaled
-from tikhonet.network.arguments import COUNT, SHARE, check_callable, check_numbers, check_type
+from tikhonet.network.arguments import COUNT, SHARE, check_numbers
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.graph import Array, Weights, tensor
+from tikhonet.network.graph import Array, Weights
 from tikhonet.problem.objective import Blocks, Problem
-from tikhonet.problem.samples import Reduce, Samples, keep
+from tikhonet.problem.samples import Reduce, keep
 
 ACCEPTED, FALL, SHORTEST = 1e-4, 0.05, 1e-10
 """A step of W must bring this share of the decrease that its slope says, and this share of the least ridge times the
@@ -100,17 +99,11 @@ class NetworkDescent:
 
         `watch` is called with the history after every iteration, and ends the run by returning True.
         """
-        check_type("problem", problem, Problem)
-        check_type("start", start, Blocks, NoneType)
-        if watch is not None:
-            check_callable("watch", watch)
+        samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
         if not all(set_.everything for set_ in (problem.V_set, *map(problem.edge_set, problem.network.learned))):
             raise ArgumentError("problem", "problem must have no sets V_set and W_set; hold V and W by ridges instead")
-        X, targets = tensor(X, "X"), tensor(targets, "targets")
-        samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), self.chunk_rows, reduce)
-        problem.check(samples)
         blocks = start or initial_blocks(problem, samples, seed, "forward")
-        check_blocks(problem, replace(blocks, U=problem.network.forward(X, blocks.W)), samples)
+        check_blocks(problem, replace(blocks, U=problem.network.forward(samples.X, blocks.W)), samples)
         width = NetworkLoss.widths(problem, samples, blocks.W, self.rounding)
         return _Run(self, NetworkLoss(problem, samples, width), blocks).go(watch)
 

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from tikhonet.network.arguments import SEED, check_choice, check_type
+from tikhonet.network.arguments import SEED, check_callable, check_choice, check_type
+from tikhonet.network.graph import Array, tensor
 from tikhonet.problem.objective import Blocks, Problem
-from tikhonet.problem.samples import Samples
+from tikhonet.problem.samples import Reduce, Samples
+
+
+def checked_samples(
+    problem: Problem,
+    X: Array,
+    targets: Array,
+    weight: Array | None,
+    start: Blocks | None,
+    chunk_rows: int,
+    reduce: Reduce,
+    watch: object,
+) -> Samples:
+    """The samples of a full-batch run; raises where an argument of the run is none that it can take."""
+    check_type("problem", problem, Problem)
+    check_type("start", start, Blocks, NoneType)
+    if watch is not None:
+        check_callable("watch", watch)
+    X, targets = tensor(problem.network.rows(X), "X"), tensor(targets, "targets")
+    samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), chunk_rows, reduce)
+    problem.check(samples)
+    return samples
 
 
 def initial_blocks(

@@ -16,11 +16,10 @@ from tikhonet.optim.linear_inputs import LinearInputs, linear_layers
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch, add_numbers
-from tikhonet.trainer.pace import Pace, follow
+from tikhonet.trainer.pace import Pace
 from tikhonet.trainer.recipe import USUAL, Recipe
 from tikhonet.trainer.saving import changed, to_plain
-from tikhonet.trainer.statistics import Gram, LayerState, mean_squares
-from tikhonet.trainer.sweep import TINY
+from tikhonet.trainer.statistics import Gram, LayerState
 
 UNSEEN = (
     "model must call its linear layers as modules, but {} has a gradient and no inputs; where its weights are used by "
@@ -185,7 +184,9 @@ class GramDescent(torch.optim.Optimizer):
             layer = changed(layer, gram=layer.gram.update(Batch(A, A), total, beta=pace.beta, reduce=self.reduce))
         if begun:
             rate = pace.rate(run["step"], run["trust"])
-            length, layer = advance(layer, R, A, inputs.outputs, pace, rate, self.reduce)
+            R, Z = layer.direction(R).neg_(), inputs.outputs
+            probed = add_numbers(self.reduce, len(Z))[0]
+            length, layer = pace.advance(layer, R, A[: len(Z)] @ R.T, Z, probed, rate, self.reduce)
             inputs.matrix = inputs.matrix.add_(layer.momentum, alpha=length)
         self.state[inputs.layer.weight]["layer"] = layer
 
@@ -238,22 +239,6 @@ class GramDescent(torch.optim.Optimizer):
         super().load_state_dict({"state": state, "param_groups": state_dict["param_groups"]})
         if self.last:
             self.last.load_state_dict(state_dict["last"])
-
-
-def advance(
-    layer: LayerState, gradient: Tensor, A: Tensor, Z: Tensor, pace: Pace, rate: float, reduce: Reduce
-) -> tuple[float, LayerState]:
-    """The length of a layer's step along its momentum, and its state with both moved on."""
-    R = layer.direction(gradient).neg_()
-    momentum = layer.momentum.mul_(pace.momentum).add_(R, alpha=1 - pace.momentum)
-    probed = add_numbers(reduce, len(Z))[0]
-    latest, now = map(float, mean_squares(reduce, probed, A[: len(Z)] @ R.T, Z))
-    means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
-    signal, change, share = (follow(mean, value, pace.probe_speed) for mean, value in means)
-    counted = pace.counted(change, latest, share)
-    peak = max(layer.peak, counted / signal if signal > TINY else 0.0)
-    length = pace.length(rate, signal, counted, peak)
-    return length, changed(layer, momentum=momentum, signal=signal, change=change, share=share, peak=peak)
 
 
 def check_all(allowed: Numbers, **values: Any) -> None:

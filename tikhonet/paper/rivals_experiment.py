@@ -132,8 +132,8 @@ class Rivals(Experiment):
         "The paper's network by the stochastic trainer, by the paper's six solvers and by six of today. Each was tuned "
         "by random trials on held-out rows of the training images, for every length of run apart; the best setting of "
         "each then ran from several seeds. Errors are those of the network's own classifier or of a linear SVM "
-        "refitted on its features, whichever was better on the held-out rows; seconds are CPU seconds of one thread. The "
-        "settings are in the tables at the end."
+        "refitted on its features, whichever was better on the held-out rows; seconds are CPU seconds of one thread. "
+        "The settings are in the tables at the end."
     )
     data_sets = ("digits", "mnist", "mnist-10000", "fashion-mnist", "fashion-mnist-10000")
     sizes = (QUICK, FULL)

@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
+from tikhonet.problem.samples import Reduce
 from tikhonet.trainer.recipe import LONG, Preset
+from tikhonet.trainer.saving import changed
+from tikhonet.trainer.statistics import LayerState, mean_squares
 from tikhonet.trainer.sweep import TINY
 
 
@@ -126,6 +131,22 @@ class Pace:
         It is bounded by the `peak`, the largest of all `change / signal`: a vanishing gradient makes a vanishing step.
         """
         return float(rate * (signal / (max(change, self.least_change * peak * signal) + TINY)) ** 0.5)
+
+    def advance(
+        self, layer: LayerState, R: Tensor, change: Tensor, Z: Tensor, probed: float, rate: float, reduce: Reduce
+    ) -> tuple[float, LayerState]:
+        """The length of a layer's step along its momentum for this relative change, and its state with both moved on.
+
+        R is the new direction; `change` holds what it would change in the pre-activations Z, on `probed` rows in all.
+        """
+        momentum = layer.momentum.mul_(self.momentum).add_(R, alpha=1 - self.momentum)
+        latest, now = map(float, mean_squares(reduce, probed, change, Z))
+        means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
+        signal, mean, share = (follow(mean, value, self.probe_speed) for mean, value in means)
+        counted = self.counted(mean, latest, share)
+        peak = max(layer.peak, counted / signal if signal > TINY else 0.0)
+        length = self.length(rate, signal, counted, peak)
+        return length, changed(layer, momentum=momentum, signal=signal, change=mean, share=share, peak=peak)
 
     def renews(self, t: int, every: int) -> bool:
         """Whether step t renews a statistic that is due every so many steps of 1000 rows."""

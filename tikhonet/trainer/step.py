@@ -221,16 +221,9 @@ class Stepper:
         network, pace, reduce = self.problem.network, self.pace, self.reduce
         design = network.design(n, here.A)
         R = layer.direction(reduce(design.product(residual))).div_(-rows)
-        momentum = layer.momentum.mul_(pace.momentum).add_(R, alpha=1 - pace.momentum)
-        some = design.first(pace.probe_rows).scores(R)
-        latest, now = map(float, mean_squares(reduce, probed, some, here.Z[n][: pace.probe_rows]))
-        means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
-        signal, change, share = (follow(mean, value, pace.probe_speed) for mean, value in means)
-        counted = pace.counted(change, latest, share)
-        peak = max(layer.peak, counted / signal if signal > TINY else 0.0)
-        length = pace.length(pace.rate(state.step, state.trust), signal, counted, peak)
-        moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(momentum, alpha=length))
-        layer = changed(layer, momentum=momentum, signal=signal, change=change, share=share, peak=peak)
+        change, rate = design.first(pace.probe_rows).scores(R), pace.rate(state.step, state.trust)
+        length, layer = pace.advance(layer, R, change, here.Z[n][: pace.probe_rows], probed, rate, reduce)
+        moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(layer.momentum, alpha=length))
         return self.placed({pair: part.contiguous() for pair, part in moved.items()}), layer
 
     def falls(self, batch: Batch, W: Weights, V: Tensor, here: Pass, scores: Tensor) -> bool:
