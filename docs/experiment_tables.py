@@ -250,3 +250,29 @@ def ablation_table(folder: str) -> str:
     head = ["exchanged", "variant", "test error %", "against the trainer, paired", "cosine, least of a layer"]
     known = {row.title: [asdict(record) for record in row.records] for row in results.rows.values()}
     return markdown(head, lines) + basis(folder, known)
+
+
+@table
+def certified() -> str:
+    """The certified descent beside the trainer; the checks that failed are named."""
+    lines = []
+    groups = by(records("certified"), "size", "title")
+    for own in groups.values():
+        failed = [check["claim"] for record in own for check in record["checks"] if check["holds"] is False]
+        data = f"{own[0]['data']['name']}, {own[0]['data']['rows']:,} rows"
+        share = [record["settings"]["share"] for record in own if "share" in record["settings"]]
+        times = [mean(field(own, "score")), span(field(own, "passes")), span(field(own, "seconds"))]
+        ended = ", ".join(sorted({record["status"] for record in own}))
+        failures = "; ".join(f"{claim} ({failed.count(claim)})" for claim in dict.fromkeys(failed))
+        lines.append([data, own[0]["title"], *times, ended, f"{max(share):.1e}" if share else "", failures])
+    head = [
+        "",
+        "solver",
+        "test error %",
+        "passes",
+        "CPU s",
+        "ended as",
+        "largest share of the loss left",
+        "checks not true",
+    ]
+    return markdown(head, lines) + basis("certified", groups, "Two hidden layers of 100 units.")
