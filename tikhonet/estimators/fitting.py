@@ -215,7 +215,7 @@ def fit_all(
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
     seed, unit = draw_seed(parameters, turn), rows.mean_weight(reduce)
     rows = rows.weighed_in(unit)
-    scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, reduce=reduce)
+    scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, network.shapes[0], reduce=reduce)
     rows = scaled(rows, scaling, parameters.dtype)
     count = round(add_numbers(reduce, len(rows))[0])
     target = target.started(rows, seed, warm.target if warm else None, reduce)
