@@ -260,7 +260,8 @@ def check_effect(chosen: dict[str, Any]) -> None:
 def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]:
     """The seconds that it took, and what to do where it stopped short; a run in which no epoch ended is an error."""
     estimator._validate_params()
-    clock, total = time.perf_counter(), most_iterations(estimator, len(X))
+    network = estimator._network(X.shape[1]) if estimator.network else None
+    clock, total = time.perf_counter(), most_iterations(estimator, len(X), network)
     with Bar("training", total) as bar, stoppable() as stop, warnings.catch_warnings(record=True) as caught:
 
         def watch(record: Any) -> None:

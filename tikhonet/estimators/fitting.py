@@ -265,10 +265,10 @@ def hold_out(parameters: Parameters, rows: Rows, seed: int, count: int) -> Mask:
     return held
 
 
-def most_iterations(parameters: Parameters, rows: int) -> int:
-    """How many epochs or iterations a fit on so many rows may do."""
+def most_iterations(parameters: Parameters, rows: int, network: Network | None = None) -> int:
+    """How many epochs or iterations a fit of this network (a dense one) on so many rows may do."""
     method = parameters._method()
-    return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows, rows))))
+    return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows, rows)), network))
 
 
 class StoppedShort(ConvergenceWarning):

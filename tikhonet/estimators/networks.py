@@ -68,8 +68,8 @@ def shape_for(parameters: Any, inputs: int) -> Shape | None:
 
 def check_input_shape(shape: Any) -> None:
     """Raise unless it is the channels, height and width of images, or None."""
-    sizes = () if shape is None else tuple(shape)
-    if shape is not None and not (len(sizes) == 3 and all(isinstance(size, Integral) and size >= 1 for size in sizes)):
+    sizes = np.array((1, 1, 1) if shape is None else shape, dtype=object)
+    if sizes.shape != (3,) or not all(isinstance(size, Integral) and int(size) >= 1 for size in sizes):
         raise ArgumentError(
             "input_shape", f"input_shape must be (channels, height, width), each at least 1, got {shape!r}"
         )

@@ -177,7 +177,7 @@ class Parameters(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden_layer_sizes": ["array-like", COUNT],
         "network": [NameIn(lambda: PRESETS), Network, None],
-        "input_shape": ["array-like", None],
+        "input_shape": [COUNT, "array-like", None],
         "skip": ["boolean"],
         "initial": [StrOptions(set(get_args(Initial)))],
         "activation": [NameIn(lambda: Activation.kinds), Activation],

@@ -2,9 +2,9 @@
 
     x  ->  (clip(x, low, high) - shift) / scale
 
-`shift` and `scale` are the weighted mean and standard deviation; the pixels of a channel of images share one of each, so
-that a pixel keeps its brightness among its neighbours. Where only a share p < 1/2 of the rows is not zero,
-the deviation is divided by sqrt(2p): that of a pixel which is seldom inked says how seldom rather than how much. The
+`shift` and `scale` are the weighted mean and standard deviation; the pixels of a channel of images share one of each,
+so that a pixel keeps its brightness among its neighbours. Where only a share p < 1/2 of the rows is not zero, the
+deviation is divided by sqrt(2p): that of a pixel which is seldom inked says how seldom rather than how much. The
 bounds lie `LIMIT` times the scale away, for the wild outlier; a constant feature has both bounds at its value, so it is
 zero always. A feature that is missing (NaN) counts as its mean, so it is zero too. Every sum over rows ends in
 `reduce`, and a largest value is found by sums too (`largest_exponent`).
