@@ -112,12 +112,11 @@ class Plan:
         return trained
 
     def retrain(self, trained: Trained, rows: Rows, **start: Any) -> Trained:
-        """Train on all rows, up to the epoch that was best on those held out."""
-        assert isinstance(trained.history, list)
-        best = best_epoch(trained.history).number
-        course = self.course(rows, watch=lambda epoch: epoch.number >= best, **start)
-        again = course.run()
-        if again.iterations < best:  # interrupted
+        """Train on all rows, up to the epoch that was best on those held out, with steps as in a run that ended there."""
+        assert trained.state
+        planned = trained.state.end - trained.state.undone
+        again = self.course(rows, epochs=planned or None, watch=lambda epoch: epoch.number >= trained.passes, **start).run()
+        if again.iterations < trained.passes:  # interrupted
             return trained
         return replace(trained, W=again.W, V=again.V, state=again.state)
 
