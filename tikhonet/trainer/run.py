@@ -54,8 +54,8 @@ class Stochastic(Recipe):
     batch_size : int, default=1000
         Rows of a mini-batch.
     patience : int, default=10
-        Epochs without a better validation loss after which a run with validation data goes back to the best one, anneals
-        its steps from there, and stops.
+        Epochs without a better validation loss after which a run with validation data goes back to the best one,
+        anneals its steps from there, and stops.
     polish : BlockDescent, optional
         A full-batch solver to finish with, from the point reached.
     refit : bool, default=True
