@@ -75,7 +75,9 @@ class Confusion(Figure):
             tip(cell, f"{words}\n{count} {self.what}, {100 * part:.1f}% of all {self.labels[i]}")
             colour = COLOURS["paper" if share > 0.55 else "ink"]
             ax.text(j, i, str(count) if count else "", ha="center", va="center_baseline", color=colour)
-        ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), xlabel="predicted", ylabel="true")
+        ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
+        ax.set_xlabel("predicted", labelpad=8)
+        ax.set_ylabel("true", labelpad=4 + 1.5 * max(map(len, self.cut)))  # letters are wider on a phone
         ax.set_xticks(range(size), self.cut, rotation=90 if self.upright else 0)
         ax.set_yticks(range(size), self.cut)
         ax.xaxis.set_label_position("top")
