@@ -32,7 +32,7 @@ from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation, add_numbers
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
-from tikhonet.trainer.training import Epoch, best_epoch
+from tikhonet.trainer.training import Epoch
 
 HOLD_OUT_FROM = 100
 """Fewer rows are all trained on: what could be held out of them would tell nothing."""
@@ -101,12 +101,12 @@ class Plan:
         return trained
 
     def retrain(self, trained: Trained, rows: Rows, **start: Any) -> Trained:
-        """Train on all rows, up to the epoch that was best on those held out."""
-        assert isinstance(trained.history, list)
-        best = best_epoch(trained.history).number
-        course = self.course(rows, watch=lambda epoch: epoch.number >= best, **start)
-        again = course.run()
-        if again.iterations < best:  # interrupted
+        """Train on all rows as long as the network was that is best on those held out, in a run of the same plan."""
+        assert trained.state
+        planned = trained.state.end - trained.state.undone
+        start["watch"] = lambda epoch: epoch.number >= trained.passes
+        again = self.course(rows, epochs=planned or None, **start).run()
+        if again.iterations < trained.passes:  # interrupted
             return trained
         return replace(trained, W=again.W, V=again.V, state=again.state)
 

@@ -56,6 +56,8 @@ class Trained:
     certificate: Certificate
     iterations: int
     state: TrainingState | None = None
+    passes: int = 0
+    """Epochs that the network has behind it, where epochs were judged by rows held out."""
     outputs: Tensor | None = None
     """The network's outputs for the rows that it was trained on, where codes were made of them."""
 
@@ -67,8 +69,9 @@ class Trained:
     @classmethod
     def from_training(cls, training: Training) -> Trained:
         blocks, epochs, state = training.blocks, training.epochs, replace(training.state, best=None)
-        certificate = certify_training(training)
-        return cls(blocks.W, blocks.V, training.status, epochs, certificate, max(1, len(epochs)), state)
+        certificate, best = certify_training(training), training.state.best
+        passes = best.passes if best else len(epochs)
+        return cls(blocks.W, blocks.V, training.status, epochs, certificate, max(1, len(epochs)), state, passes)
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,7 @@ class MiniBatch:
 
     def run(self, course: Course) -> Trained:
         # Each run anneals its steps anew, however many there were before.
-        state = course.state and replace(course.state, step=0, epochs=[], best=None)
+        state = course.state and replace(course.state, step=0, epochs=[], best=None, undone=0, end=0)
         options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
         options |= {"dtype": course.X.dtype, "device": course.X.device, "watch": course.watch, "resume": state}
         options |= {"validation": course.held_out, "metric": course.metric}
