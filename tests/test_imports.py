@@ -20,12 +20,12 @@ ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
-    "tikhonet.model.loss_head": "a head that iterates, apart from those in closed form and those of other libraries",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.torch_building": "from a network to a module, apart from the way back",
     "tikhonet.model.torch_rules": "each layer of torch by itself, apart from the graph of their calls",
     "tikhonet.model.torch_tracing": "one pass over a traced module with all that it remembers",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
+    "tikhonet.estimators.labels": "several labels a row, beside one class",
     "tikhonet.estimators.importances": "a definition of what matters, apart from the estimators that show it",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
     "tikhonet.hashing.code_training": "the block of codes and its descent",
