@@ -17,6 +17,7 @@ from torch import Tensor
 
 from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import Status
+from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.network.arguments import COUNT, SEED, check_numbers, check_type
 from tikhonet.network.graph import Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
@@ -91,6 +92,7 @@ class Stochastic(Recipe):
         device: torch.device | str = "cpu",
         reduce: Reduce = keep,
         watch: Watch | None = None,
+        slot: Slot = NOWHERE,
     ) -> Training:
         """Train on arrays X and targets, or on an iterable of batches given as X alone.
 
@@ -98,7 +100,7 @@ class Stochastic(Recipe):
         holds weights to begin with; `resume` the state of a run to go on with, also one from within an epoch. `watch`
         is called after every epoch, and ends the run by returning True. `reduce` adds up over the ranks of a run on
         many machines, each of which has rows of its own in as many batches, the same seed and the same answers of
-        `watch`.
+        `watch`. `slot` keeps the state between steps; a state that it has is gone on from, before all others.
         """
         check_type("problem", problem, Problem)
         check_type("resume", resume, TrainingState, NoneType)
@@ -124,7 +126,8 @@ class Stochastic(Recipe):
             state = replace(resume.copy(), step=len(resume.epochs) * len(batches) + resume.batches)
         else:
             state = stepper.begin(first, start, scale, seed, generator)
-        return _Run(self, problem, batches, first, rows, stepper).go(state, watch)
+        found = slot.resume(state, lambda state: check_step(stepper, state, first))
+        return _Run(self, problem, batches, first, rows, stepper, slot).go(found or state, watch, found is not None)
 
     def refit_V(
         self, problem: Problem, V: Tensor, batches: Iterable[Batch], unit: float = 1.0, reduce: Reduce = keep
@@ -146,17 +149,23 @@ class _Run:
     first: Batch
     validation: Batch | None
     stepper: Stepper
+    slot: Slot
 
-    def go(self, state: TrainingState, watch: Watch | None) -> Training:
-        status, detail = Status.FINISHED, ""
-        while len(state.epochs) < self.solver.epochs:
+    def go(self, state: TrainingState, watch: Watch | None, found: bool = False) -> Training:
+        status, detail = self.slot.ended or (Status.FINISHED, "")
+        goes_on = not self.slot.ended
+        if found and goes_on and state.epochs and state.opened is None and watch and watch(state.epochs[-1]):
+            status, goes_on = Status.INTERRUPTED, False  # as it was when the state was kept
+        while goes_on and len(state.epochs) < self.solver.epochs:
             before, clock = state.copy(), time.perf_counter()
             state = state if state.opened is not None else state.open_epoch(before)
             try:
                 for after in self.steps(state):
                     state = after
+                    self.slot.offer(state)
                 epoch = self.measure(state, time.perf_counter() - clock)
             except KeyboardInterrupt:
+                self.slot.offer(before)
                 state, status = before, Status.INTERRUPTED
                 break
             except FloatingPointError as error:
