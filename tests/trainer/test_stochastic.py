@@ -22,6 +22,7 @@ from tikhonet import (
     certify,
 )
 from tikhonet.trainer.batches import ArrayBatches, Batch
+from tikhonet.trainer.state import TrainingState
 from tikhonet.trainer.training import best_epoch
 
 
@@ -248,3 +249,26 @@ def test_without_a_refit_the_classifier_is_the_running_average(digits):
     torch.testing.assert_close(found, fitted.blocks.V, rtol=1e-9, atol=1e-9)
     loss = [float(problem.loss.value(targets, features.X @ V.T).sum()) for V in (left.blocks.V, found)]
     assert loss[1] < loss[0]
+
+
+def test_the_last_of_several_validation_sets_decides_by_the_metric(digits):
+    """The metric here prefers early epochs, which no loss would."""
+    X, y, X_test, y_test = digits
+    problem = Problem(SMALL64, lift=Fenchel())
+
+    class Norm:
+        larger = False
+
+        def __call__(self, targets, scores, weight):
+            return float(scores.norm())
+
+    T, T_test = problem.loss.encode(y, 10), problem.loss.encode(y_test, 10)
+    solver = Stochastic(epochs=4, batch_size=300, patience=10)
+    training = solver.run(problem, X, T, validation=[(X, T), (X_test, T_test)], metric=Norm())
+    assert [len(epoch.validation) for epoch in training.epochs] == [2] * 4
+    last = [epoch.validation[-1] for epoch in training.epochs]
+    assert [epoch.validation_loss for epoch in training.epochs] == [found.loss for found in last]
+    assert best_epoch(training.epochs).metric == min(found.metric for found in last)
+    alone = solver.run(problem, X, T, validation=(X_test, T_test))
+    assert [epoch.validation_loss for epoch in alone.epochs] == [found.loss for found in last]
+    assert TrainingState.from_dict(training.state.state_dict()).epochs == training.epochs

@@ -6,6 +6,7 @@ early stopping, going on, finishing.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -19,10 +20,11 @@ from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import Status
 from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.network.arguments import COUNT, SEED, check_numbers, check_type
-from tikhonet.network.graph import Array, Weights, tensor
+from tikhonet.network.graph import Array, Weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
-from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, add_numbers, as_batches, checked, mean
+from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, add_numbers, as_batches, checked
+from tikhonet.trainer.judge import Judge, Metric
 from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
@@ -84,7 +86,8 @@ class Stochastic(Recipe):
         targets: Array | None = None,
         *,
         weight: Array | None = None,
-        validation: Validation | None = None,
+        validation: Validation | list[Validation] | None = None,
+        metric: Metric | None = None,
         start: Weights | None = None,
         resume: TrainingState | None = None,
         seed: int = 0,
@@ -96,7 +99,8 @@ class Stochastic(Recipe):
     ) -> Training:
         """Train on arrays X and targets, or on an iterable of batches given as X alone.
 
-        `validation` is (X, targets) or (X, targets, weight): the epoch with the least loss on it is returned. `start`
+        `validation` is (X, targets) or (X, targets, weight), or a list of such, of which the last decides: the epoch
+        with the least loss on it is returned, or with the best `metric` of targets, scores and weights. `start`
         holds weights to begin with; `resume` the state of a run to go on with, also one from within an epoch. `watch`
         is called after every epoch, and ends the run by returning True. `reduce` adds up over the ranks of a run on
         many machines, each of which has rows of its own in as many batches, the same seed and the same answers of
@@ -107,11 +111,9 @@ class Stochastic(Recipe):
         SEED.check("seed", seed)
         X = problem.network.rows(X)
         batches = as_batches(X, targets, weight, self.batch_size, dtype, device, whole=self.polish is not None)
-        first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
-        if first is None:
+        if (first := next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)) is None:
             raise ValueError("the iterable of batches must hold at least one batch")
         problem.check(Samples(first.X, first.targets))
-        rows = check_validation(problem, validation, first) if validation else None
         if resume:
             check_resumed(problem, resume, first)
         scale = resume.scale if resume else input_scale(first.X, reduce)
@@ -126,8 +128,10 @@ class Stochastic(Recipe):
             state = replace(resume.copy(), step=len(resume.epochs) * len(batches) + resume.batches)
         else:
             state = stepper.begin(first, start, scale, seed, generator)
-        found = slot.resume(state, lambda state: check_step(stepper, state, first))
-        return _Run(self, problem, batches, first, rows, stepper, slot).go(found or state, watch, found is not None)
+        judge = Judge.of(problem, validation, metric, first, reduce)
+        found = slot.resume(state, stepper.try_out(state, first))
+        run = _Run(self, problem, batches, first, judge, stepper, slot)
+        return run.go(found or state, watch, found is not None)
 
     def refit_V(
         self, problem: Problem, V: Tensor, batches: Iterable[Batch], unit: float = 1.0, reduce: Reduce = keep
@@ -147,16 +151,18 @@ class _Run:
     """In units of the inputs as given; the stepper's is in those of the scaled ones."""
     batches: Batches
     first: Batch
-    validation: Batch | None
+    judge: Judge | None
     stepper: Stepper
     slot: Slot
 
     def go(self, state: TrainingState, watch: Watch | None, found: bool = False) -> Training:
-        status, detail = self.slot.ended or (Status.FINISHED, "")
-        goes_on = not self.slot.ended
-        if found and goes_on and state.epochs and state.opened is None and watch and watch(state.epochs[-1]):
-            status, goes_on = Status.INTERRUPTED, False  # as it was when the state was kept
-        while goes_on and len(state.epochs) < self.solver.epochs:
+        status, detail = self.slot.ended or (None, "")
+        if found and not status and state.epochs and state.opened is None and watch and watch(state.epochs[-1]):
+            status = Status.INTERRUPTED  # as it was when the state was kept
+        while status is None:
+            if len(state.epochs) >= self.solver.epochs:
+                status = Status.FINISHED
+                break
             before, clock = state.copy(), time.perf_counter()
             state = state if state.opened is not None else state.open_epoch(before)
             try:
@@ -165,9 +171,7 @@ class _Run:
                     self.slot.offer(state)
                 epoch = self.measure(state, time.perf_counter() - clock)
             except KeyboardInterrupt:
-                self.slot.offer(before)
-                state, status = before, Status.INTERRUPTED
-                break
+                return self.ended(before, Status.INTERRUPTED)
             except FloatingPointError as error:
                 opened = before.generator if before.opened is None else before.opened
                 state = changed((state if state.finite else before).close_epoch(), generator=opened)
@@ -175,16 +179,21 @@ class _Run:
                 break
             state = changed(state.close_epoch(), epochs=[*state.epochs, epoch])
             lowest = best_epoch(state.epochs)
-            if self.validation and epoch is lowest:
+            if self.judge and epoch is lowest:
                 state = changed(state, best=changed(state.copy(), best=None))
             asked = watch and watch(epoch)
-            if self.validation and epoch.number - lowest.number >= self.solver.patience:
+            if self.judge and epoch.number - lowest.number >= self.solver.patience:
                 status = Status.EARLY_STOPPED
-                break
-            if asked:
+            elif asked:
                 status = Status.INTERRUPTED
-                break
-        best = state.best if self.validation and status is not Status.NONFINITE else None
+            else:
+                self.slot.offer(state, epoch.number)
+        self.slot.end(state, status, detail)
+        return self.ended(state, status, detail)
+
+    def ended(self, state: TrainingState, status: Status, detail: str = "") -> Training:
+        """The training that ended in this state."""
+        best = state.best if self.judge and status is not Status.NONFINITE else None
         try:
             return self.finish(best or state, state, status, detail)
         except NUMERICAL as error:
@@ -208,17 +217,11 @@ class _Run:
     def measure(self, state: TrainingState, seconds: float) -> Epoch:
         if not state.finite:
             raise FloatingPointError(f"epoch {len(state.epochs) + 1} gave NaN or infinity")
-        number, loss, error = len(state.epochs) + 1, state.epoch_loss / max(state.epoch_rows, TINY), float("nan")
-        value = loss
-        if self.validation:
-            X, targets, weight = self.validation
-            network, (W, V) = self.stepper.problem.network, (state.average.W, state.average.V)
-            scores = torch.cat([network.features(rows / state.scale, W) @ V.T for rows in X.split(4096)])
-            value = mean(self.problem.loss.rows(targets, scores), weight, self.stepper.reduce)
-            if targets.shape[1] > 1:
-                wrong = (scores.argmax(1) != targets.argmax(1)).double()
-                error = mean(wrong, weight, self.stepper.reduce)
-        return Epoch(number, loss, value, error, seconds, state.trust, state.rejected, state.density)
+        number, loss = len(state.epochs) + 1, state.epoch_loss / max(state.epoch_rows, TINY)
+        network, (W, V) = self.stepper.problem.network, (state.average.W, state.average.V)
+        found = self.judge(lambda X: network.features(X / state.scale, W) @ V.T) if self.judge else []
+        judged = (found[-1].loss, found[-1].error) if found else (loss, math.nan)
+        return Epoch(number, loss, *judged, seconds, state.trust, state.rejected, state.density, found)
 
     def finish(self, best: TrainingState, last: TrainingState, status: Status, detail: str) -> Training:
         """The network of the best state, in units of the inputs as given, its classifier refitted on clean features."""
@@ -281,20 +284,6 @@ def input_scale(X: Tensor, reduce: Reduce) -> float:
     """The rms of the inputs; 1 where they are all zero."""
     rows = add_numbers(reduce, len(X))[0]
     return float(mean_squares(reduce, rows, X.double())[0].sqrt()) or 1.0
-
-
-def check_validation(problem: Problem, validation: Validation, first: Batch) -> Batch:
-    """The validation rows in the type of the first batch and on its device; raises where they do not fit."""
-    try:
-        X, *rest = validation
-        rows = Batch(*(tensor(part).to(first.X) for part in (problem.network.rows(X), *rest)))
-        problem.check(Samples(*rows))
-        outputs = first.targets.shape[1]
-        if rows.targets.shape[1] != outputs:
-            raise ValueError(f"targets must have {outputs} columns, got {rows.targets.shape[1]}")
-    except ValueError as error:
-        raise ValueError(f"validation: {error}") from None
-    return rows
 
 
 def check_resumed(problem: Problem, state: TrainingState, first: Batch) -> None:
