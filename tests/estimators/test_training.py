@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from tests.estimators.samples import QUICK, blobs, line, rings
 from tikhonet import Network, Status
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
-from tikhonet.estimators.fitting import StoppedShort
+from tikhonet.estimators.stopping import StoppedShort
 from tikhonet.estimators.solvers import METHODS
 from tikhonet.hashing import BCDHasher
 

@@ -13,11 +13,12 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from tikhonet.estimators.checks import check_validation
+from tikhonet.estimators.constraints import COUNT, NameIn, auto_or
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import COUNT, NameIn, Parameters, auto_or, build_problem, documented
+from tikhonet.estimators.parameters import Parameters, build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.several import fit_several

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,18 +10,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from torch import Tensor
 
 from tikhonet.descent.certificates import Certificate
 from tikhonet.descent.devices import check_device
 from tikhonet.descent.result import History, Status
-from tikhonet.estimators.callbacks import users_level, watching
+from tikhonet.estimators.callbacks import watching
+from tikhonet.estimators.checkpoints import NO_SESSION, Session, session_of
 from tikhonet.estimators.checks import check_size
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
 from tikhonet.estimators.solvers import Course, Trained, threads
+from tikhonet.estimators.stopping import warn_if_short
 from tikhonet.estimators.targets import Target
 from tikhonet.model.head_data import HeadData
 from tikhonet.model.heads import Head
@@ -39,17 +39,6 @@ HOLD_OUT_FROM = 100
 """Fewer rows are all trained on: what could be held out of them would tell nothing."""
 RETRAIN_BELOW = 1000
 """With fewer rows, those held out are missed: the network is trained again on all, as long as was best."""
-FEW_STEPS = 50
-CONSTANT = "all features of X are constant, so that every row gets the same prediction; look how X is made"
-
-REMEDIES = {
-    Status.MAX_ITER: "raise max_iter, or fit again with warm_start=True to go on",
-    Status.SCHEDULE_EXHAUSTED: 'use solver="proximal" or "stochastic"; the steps 1/t^2 of "alg1" run out',
-    Status.STALLED: 'use dtype="float64"; the steps are lost in rounding',
-    Status.NONFINITE: 'use dtype="float64", or look for extreme values in X, y or sample_weight',
-    Status.INTERRUPTED: "the last finished epoch is used, with held-out rows the best one; "
-    "fit again with warm_start=True to go on",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +69,7 @@ class Plan:
     reduce: Reduce = keep
     unit: float = 1.0
     """The mean of the weights as they were given."""
+    session: Session = NO_SESSION
 
     @property
     def network(self) -> Network:
@@ -100,7 +90,8 @@ class Plan:
         solver = method.build(self.parameters, len(rows), self.network)
         solver = replace(solver, epochs=epochs) if epochs else solver
         judge = self.validation(held_out) if held_out else None
-        return Course(method, solver, self.problem, *self.tensors(rows), judge, self.seed, reduce=self.reduce, **start)
+        options = {"reduce": self.reduce, "slots": self.session.slot} | start
+        return Course(method, solver, self.problem, *self.tensors(rows), judge, self.seed, **options)
 
     def train(self, rows: Rows, held_out: Rows | None = None, *, epochs: int | None = None, **start: Any) -> Trained:
         """Train on these rows, with bar and callbacks; say so where the run stopped short."""
@@ -175,16 +166,21 @@ def fit(
     last: Fitted | None = None,
     reduce: Reduce = keep,
     turn: int = 0,
+    session: Session | None = None,
 ) -> Fitted:
     """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins.
 
-    A network of another `turn` begins with other random weights.
+    A network of another `turn` begins with other random weights. A `session` of checkpoints is opened where none is
+    given.
 
     `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head. Each must
     have as many rows, at least some twenty, and the same whole number for `random_state`.
     """
-    with set_up(parameters, rows, target, reduce) as network:
-        return fit_all(parameters, rows, target, network, validation, last, reduce, turn)
+    with (
+        set_up(parameters, rows, target, reduce) as network,
+        session_of(parameters, rows, validation, last and last.model, reduce, session) as session,
+    ):
+        return fit_all(parameters, rows, target, network, validation, last, reduce, turn, session)
 
 
 @contextmanager
@@ -209,11 +205,12 @@ def fit_all(
     last: Fitted | None,
     reduce: Reduce,
     turn: int,
+    session: Session,
 ) -> Fitted:
     """Scaling, network, head, one after the other."""
     inputs = rows.X.shape[1]
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
-    seed, unit = draw_seed(parameters, turn), rows.mean_weight(reduce)
+    seed, unit = session.seed(lambda: draw_seed(parameters, turn)), rows.mean_weight(reduce)
     rows = rows.weighed_in(unit)
     scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, reduce=reduce)
     rows = scaled(rows, scaling, parameters.dtype)
@@ -228,7 +225,7 @@ def fit_all(
     training = rows.take(np.flatnonzero(~judge))
     held_out = rows.take(np.flatnonzero(judge)) if judge.any() else None
     problem = build_problem(parameters, network, target.loss, add_numbers(reduce, training.weight.sum())[0])
-    plan = Plan(parameters, problem, target, scaling, seed, reduce, unit)
+    plan = Plan(parameters, problem, target, scaling, seed, reduce, unit, session)
     start = (warm.model.W, warm.model.V) if warm and warm.model.network == network else None
     trained = plan.train(training, held_out, start=start)
     strength, target = plan.judge(trained, rows, judge, final)
@@ -269,28 +266,6 @@ def most_iterations(parameters: Parameters, rows: int) -> int:
     """How many epochs or iterations a fit on so many rows may do."""
     method = parameters._method()
     return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows, rows))))
-
-
-class StoppedShort(ConvergenceWarning):
-    """Training ended before it should; `remedy` is the part of the message that says what to do."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.remedy = remedy
-
-
-def warn_if_short(parameters: Parameters, trained: Trained, asked: bool, varies: bool) -> None:
-    """Say so, with a remedy, where training stopped short and no callback asked for it, or had nothing to learn."""
-    status, remedy = trained.status, REMEDIES.get(trained.status)
-    if not varies:
-        warnings.warn(CONSTANT, stacklevel=users_level())
-        return
-    if trained.state and status is Status.FINISHED and trained.state.step < FEW_STEPS:
-        remedy = f"raise max_iter: {trained.iterations} epochs were only {trained.state.step} mini-batch steps"
-    if remedy and not (asked and status is Status.INTERRUPTED):
-        name = type(parameters).__name__
-        text = f"{name} stopped short after {trained.iterations} iterations ({status.name}): {remedy}"
-        warnings.warn(StoppedShort(text, remedy), stacklevel=users_level())
 
 
 def cause_of_zeros(parameters: Parameters, problem: Problem, model: Model) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods
 
 from tikhonet.estimators.checks import check_validation
+from tikhonet.estimators.constraints import NameIn
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import NameIn, Parameters, documented
+from tikhonet.estimators.parameters import Parameters, documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.tabular import Inputs

@@ -17,9 +17,11 @@ import torch
 from numpy.typing import NDArray
 
 from tikhonet.descent.result import Status
-from tikhonet.estimators.fitting import Fitted, StoppedShort, fit
+from tikhonet.estimators.checkpoints import session_of
+from tikhonet.estimators.fitting import Fitted, fit
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Rows
+from tikhonet.estimators.stopping import StoppedShort
 from tikhonet.estimators.targets import Target
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
@@ -38,16 +40,16 @@ def fit_several(
     out of the average where there are others.
     """
     done: list[Fitted] = []
-    for turn, places in enumerate(members):
-        judged_by = validation and replace(validation, X=validation.X.take(places, 1))
-        with warnings.catch_warnings():
-            if done:  # the first said all that there is to say
-                warnings.simplefilter("ignore", StoppedShort)
-            done.append(
-                fit(parameters, replace(rows, X=rows.X.take(places, 1)), target, validation=judged_by, turn=turn)
-            )
-        if done[-1].status in UNUSABLE or not done[0].model.scaling.varies.any():
-            break
+    with session_of(parameters, rows, validation) as session:
+        for turn, places in enumerate(members):
+            judged_by = validation and replace(validation, X=validation.X.take(places, 1))
+            some, options = replace(rows, X=rows.X.take(places, 1)), {"turn": turn, "session": session}
+            with warnings.catch_warnings():
+                if done:  # the first said all that there is to say
+                    warnings.simplefilter("ignore", StoppedShort)
+                done.append(fit(parameters, some, target, validation=judged_by, **options))
+            if done[-1].status in UNUSABLE or not done[0].model.scaling.varies.any():
+                break
     first, status = done[0], done[-1].status
     good = done[:-1] if status in UNUSABLE else done
     if len(good) < 2:
