@@ -190,8 +190,8 @@ def fit(
     """Train a network and save it.
 
     The rows are those of a file of your own, the images of a folder whose subfolders are the classes, or the training
-    part of a data set. Ctrl-C or SIGTERM ends training after the epoch that is running, and saves what was learned; with
-    --checkpoint after the step that is running, and the same command goes on from there.
+    part of a data set. Ctrl-C or SIGTERM ends training after the epoch that is running, and saves what was learned;
+    with --checkpoint after the step that is running, and the same command goes on from there.
     """
     rows = source.read("train", task, size=image_size, categories=names(parameters.get("categorical_features")))
     y = source.labels(rows, 1 if task == "classification" else None)

@@ -213,9 +213,7 @@ class _Run:
             # The block steps before it are done and recorded: the point is feasible, f has not risen.
             status = status or Status.INTERRUPTED
         assert status is not None
-        return Result(
-            self.problem, self.samples, self.solver.schedule, self.blocks, status, self.history, detail
-        )
+        return Result(self.problem, self.samples, self.solver.schedule, self.blocks, status, self.history, detail)
 
     def iterate(self, t: int) -> str:
         """Iteration t; returns where it broke, if a number was not finite."""

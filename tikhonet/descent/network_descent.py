@@ -171,8 +171,9 @@ class _Run:
         if found is None:
             self.measure(0)
         else:
-            self.blocks, self.metric = loss.forward(found.blocks.V, found.blocks.W), Metric(
-                tuple((step, change) for step, change in found.pairs)
+            self.blocks, self.metric = (
+                loss.forward(found.blocks.V, found.blocks.W),
+                Metric(tuple((step, change) for step, change in found.pairs)),
             )
             self.done, self.terms, self.history = found.iteration, found.terms, found.history
 

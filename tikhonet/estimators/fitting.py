@@ -17,10 +17,10 @@ from tikhonet.descent.certificates import Certificate
 from tikhonet.descent.devices import check_device
 from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import watching
-from tikhonet.estimators.checkpoints import NO_SESSION, Session, session_of
 from tikhonet.estimators.checks import check_size
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
+from tikhonet.estimators.sessions import NO_SESSION, Session, session_of
 from tikhonet.estimators.solvers import Course, Trained, threads
 from tikhonet.estimators.stopping import warn_if_short
 from tikhonet.estimators.targets import Target

@@ -35,7 +35,6 @@ from tikhonet.problem.sets import ConvexSet, Everything
 from tikhonet.trainer.sparsity.budget import Budget
 from tikhonet.trainer.sparsity.scopes import Scope
 
-
 MOST_CUT = 100
 """Columns up to which their numbers are cut into pieces by themselves: more would make inputs by the thousand."""
 

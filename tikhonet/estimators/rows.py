@@ -135,8 +135,9 @@ def digest(rows: Rows, reduce: Reduce = keep) -> str:
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factors[0])
         # Sums of 16 bits are exact in float64, which is what machines exchange.
         sums += [((mixed >> np.uint64(16 * part)) & np.uint64(0xFFFF)).sum(dtype=np.float64) for part in range(4)]
-    whole = sum(int(total) << (64 * (place // 4) + 16 * (place % 4)) for place, total in enumerate(add_numbers(reduce, *sums)))
-    return f"{whole % 2**128:032x}"
+    totals = [int(total) for total in add_numbers(reduce, *sums)]
+    whole = [sum(total << 16 * place for place, total in enumerate(half)) for half in (totals[:4], totals[4:])]
+    return "".join(f"{half % 2**64:016x}" for half in whole)
 
 
 def canonical(X: Floats, Y: Floats, weight: Floats) -> Rows:

@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 
 from tikhonet.descent.result import Status
-from tikhonet.estimators.checkpoints import session_of
 from tikhonet.estimators.fitting import Fitted, fit
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Rows
+from tikhonet.estimators.sessions import session_of
 from tikhonet.estimators.stopping import StoppedShort
 from tikhonet.estimators.targets import Target
 from tikhonet.model.heads import Head

@@ -114,8 +114,7 @@ class Stochastic(Recipe):
         if (first := next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)) is None:
             raise ValueError("the iterable of batches must hold at least one batch")
         problem.check(Samples(first.X, first.targets))
-        if resume:
-            check_resumed(problem, resume, first)
+        check_resumed(problem, resume, first)
         scale = resume.scale if resume else input_scale(first.X, reduce)
         # Hidden values are smaller by the scale too, which an activation with a bound must know.
         activation = problem.network.activation.scaled(1 / scale)
@@ -129,9 +128,7 @@ class Stochastic(Recipe):
         else:
             state = stepper.begin(first, start, scale, seed, generator)
         judge = Judge.of(problem, validation, metric, first, reduce)
-        found = slot.resume(state, stepper.try_out(state, first))
-        run = _Run(self, problem, batches, first, judge, stepper, slot)
-        return run.go(found or state, watch, found is not None)
+        return _Run(self, problem, batches, first, judge, stepper, slot).go(state, watch)
 
     def refit_V(
         self, problem: Problem, V: Tensor, batches: Iterable[Batch], unit: float = 1.0, reduce: Reduce = keep
@@ -155,8 +152,9 @@ class _Run:
     stepper: Stepper
     slot: Slot
 
-    def go(self, state: TrainingState, watch: Watch | None, found: bool = False) -> Training:
-        status, detail = self.slot.ended or (None, "")
+    def go(self, state: TrainingState, watch: Watch | None) -> Training:
+        found = self.slot.resume(state, self.stepper.try_out(state, self.first))
+        state, (status, detail) = found or state, self.slot.ended or (None, "")
         if found and not status and state.epochs and state.opened is None and watch and watch(state.epochs[-1]):
             status = Status.INTERRUPTED  # as it was when the state was kept
         while status is None:
@@ -286,8 +284,10 @@ def input_scale(X: Tensor, reduce: Reduce) -> float:
     return float(mean_squares(reduce, rows, X.double())[0].sqrt()) or 1.0
 
 
-def check_resumed(problem: Problem, state: TrainingState, first: Batch) -> None:
+def check_resumed(problem: Problem, state: TrainingState | None, first: Batch) -> None:
     """Raise unless the state is one of a run of this network with such targets."""
+    if state is None:
+        return
     try:
         problem.network.check_weights(state.W)
     except ValueError as error:
