@@ -277,12 +277,9 @@ def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str,
 
         warnings.simplefilter("always", StoppedShort)
         warnings.simplefilter("always", CheckpointWarning)
-        if place:
-            estimator.set_params(checkpoint=Checkpoint(place, stop=stop.asked), callbacks=[watch])
-        else:
-            estimator.set_params(callbacks=[watch, stop])
+        kept = Checkpoint(place, stop=stop.asked) if place else None
         try:
-            estimator.fit(X, y)
+            estimator.set_params(checkpoint=kept, callbacks=[watch] if kept else [watch, stop]).fit(X, y)
         except Stopped:
             message = f"stopped; the state of the fit is kept in {place}, and the same command goes on from there"
             raise Failure(message, exit_code=stop.exit_code) from None

@@ -178,7 +178,7 @@ def fit(
     """
     with (
         set_up(parameters, rows, target, reduce) as network,
-        session_of(parameters, rows, validation, last and last.model, reduce, session) as session,
+        session_of(parameters, rows, validation, last.model if last else None, reduce, session) as session,
     ):
         return fit_all(parameters, rows, target, network, validation, last, reduce, turn, session)
 

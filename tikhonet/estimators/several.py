@@ -43,11 +43,11 @@ def fit_several(
     with session_of(parameters, rows, validation) as session:
         for turn, places in enumerate(members):
             judged_by = validation and replace(validation, X=validation.X.take(places, 1))
-            some, options = replace(rows, X=rows.X.take(places, 1)), {"turn": turn, "session": session}
+            some = replace(rows, X=rows.X.take(places, 1))
             with warnings.catch_warnings():
                 if done:  # the first said all that there is to say
                     warnings.simplefilter("ignore", StoppedShort)
-                done.append(fit(parameters, some, target, validation=judged_by, **options))
+                done.append(fit(parameters, some, target, validation=judged_by, turn=turn, session=session))
             if done[-1].status in UNUSABLE or not done[0].model.scaling.varies.any():
                 break
     first, status = done[0], done[-1].status

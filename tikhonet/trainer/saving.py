@@ -90,9 +90,10 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def alike(value: Any, begin: Any) -> bool:
-    """Whether a state has the keys, and the tensors their types and shapes, that it has at the begin of a run."""
+    """Whether a state has the keys, and the tensors the shapes, types and devices, that it has at the begin of a run."""
     if isinstance(begin, Tensor):
-        return isinstance(value, Tensor) and (value.shape, value.dtype) == (begin.shape, begin.dtype)
+        kind = begin.shape, begin.dtype, begin.device
+        return isinstance(value, Tensor) and (value.shape, value.dtype, value.device) == kind
     if is_dataclass(begin):
         same = type(value) is type(begin)
         return same and all(alike(getattr(value, one.name), getattr(begin, one.name)) for one in fields(begin))
@@ -111,12 +112,11 @@ def to_parts(value: Any) -> tuple[Any, dict[str, Tensor]]:
             case Tensor():
                 name = names.setdefault(id(data), f"t{len(names)}")
                 # A factor that LAPACK left column by column stays so: products of it differ in their last bits.
-                order = sorted(range(data.ndim), key=lambda axis: -data.stride(axis))
+                order = sorted(range(data.ndim), key=data.stride().__getitem__, reverse=True)
                 tensors[name] = data.permute(order)
-                kind = {"bool": True} if data.dtype is torch.bool else {}
-                if kind:
+                if truth := data.dtype is torch.bool:
                     tensors[name] = tensors[name].to(torch.uint8)
-                return {"tensor": name, "order": order, "device": str(data.device), **kind}
+                return {"tensor": name, "order": order, "device": str(data.device), "bool": truth}
             case {"class": name, **parts}:
                 return {"class": name, "fields": {field: walk(part) for field, part in parts.items()}}
             case dict():
@@ -134,16 +134,16 @@ def from_parts(text: Any, tensors: Mapping[str, Tensor]) -> Any:
     """The value that `to_parts` was given."""
     made: dict[str, Tensor] = {}
 
-    def tensor(name: str, order: list[int], device: str, bool: bool = False) -> Tensor:
+    def tensor(name: str, order: list[int], device: str, truth: bool) -> Tensor:
         if name not in made:  # a copy of its own, where memory is aligned: products of others differ in their last bits
-            stored = tensors[name].to(device, torch.bool if bool else None, copy=True)
+            stored = tensors[name].to(device, torch.bool if truth else None, copy=True)
             made[name] = stored.permute([order.index(axis) for axis in range(len(order))])
         return made[name]
 
     def walk(data: Any) -> Any:
         match data:
-            case {"tensor": _, **rest}:
-                return tensor(data["tensor"], **rest)
+            case {"tensor": str(name), "order": list(order), "device": str(device), "bool": bool(truth)}:
+                return tensor(name, order, device, truth)
             case {"class": name, "fields": dict(parts)}:
                 return {**{field: walk(part) for field, part in parts.items()}, "class": name}
             case {"pairs": list(pairs)}:
