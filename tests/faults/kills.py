@@ -33,6 +33,9 @@ QUICK = {"max_iter": 3, "random_state": 0, "n_jobs": 1}
 FITS = {
     "two networks": lambda **given: BCDClassifier((6,), n_networks=2, batch_size=80, **QUICK, **given),
     "under a budget": lambda **given: BCDClassifier((8,), sparsity=0.3, batch_size=80, **QUICK, **given),
+    "stopped early": lambda **given: BCDClassifier(
+        (6,), n_networks=1, batch_size=80, n_iter_no_change=1, **QUICK | {"max_iter": 9}, **given
+    ),
     "numbers": lambda **given: BCDRegressor((6,), batch_size=80, **QUICK, **given),
     "codes": lambda **given: BCDHasher((6,), n_bits=8, batch_size=80, **QUICK, **given),
     "proximal": lambda **given: BCDClassifier((6,), solver="proximal", **QUICK | {"max_iter": 8}, **given),

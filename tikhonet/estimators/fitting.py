@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,7 +33,7 @@ from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation, add_numbers
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
-from tikhonet.trainer.training import Epoch, best_epoch
+from tikhonet.trainer.training import Epoch
 
 HOLD_OUT_FROM = 100
 """Fewer rows are all trained on: what could be held out of them would tell nothing."""
@@ -84,16 +84,16 @@ class Plan:
         X, targets, weight = self.tensors(rows)
         return (X, targets, weight) if np.ptp(rows.weight) > 0 else (X, targets)
 
-    def course(self, rows: Rows, held_out: Rows | None = None, epochs: int | None = None, **start: Any) -> Course:
+    def course(self, rows: Rows, held_out: Sequence[Rows] = (), epochs: int | None = None, **start: Any) -> Course:
         """A run of the solver on these rows."""
         method = self.parameters._method()
         solver = method.build(self.parameters, len(rows), self.network)
         solver = replace(solver, epochs=epochs) if epochs else solver
-        judge = self.validation(held_out) if held_out else None
-        options = {"reduce": self.reduce, "slots": self.session.slot} | start
-        return Course(method, solver, self.problem, *self.tensors(rows), judge, self.seed, **options)
+        sets, data = [self.validation(part) for part in held_out], self.tensors(rows)
+        start |= {"reduce": self.reduce, "metric": self.target.judge(), "slots": self.session.slot}
+        return Course(method, solver, self.problem, *data, sets, self.seed, **start)
 
-    def train(self, rows: Rows, held_out: Rows | None = None, *, epochs: int | None = None, **start: Any) -> Trained:
+    def train(self, rows: Rows, held_out: Sequence[Rows] = (), *, epochs: int | None = None, **start: Any) -> Trained:
         """Train on these rows, with bar and callbacks; say so where the run stopped short."""
         parameters, course = self.parameters, self.course(rows, held_out, epochs, **start)
         with watching(parameters.callbacks, parameters.verbose, course.iterations) as watch:
@@ -103,12 +103,12 @@ class Plan:
         return trained
 
     def retrain(self, trained: Trained, rows: Rows, **start: Any) -> Trained:
-        """Train on all rows, up to the epoch that was best on those held out."""
-        assert isinstance(trained.history, list)
-        best = best_epoch(trained.history).number
-        course = self.course(rows, watch=lambda epoch: epoch.number >= best, **start)
-        again = course.run()
-        if again.iterations < best:  # interrupted
+        """Train on all rows as long as the network was that is best on those held out, in a run of the same plan."""
+        assert trained.state
+        planned = trained.state.end - trained.state.undone
+        start["watch"] = lambda epoch: epoch.number >= trained.passes
+        again = self.course(rows, epochs=planned or None, **start).run()
+        if again.iterations < trained.passes:  # interrupted
             return trained
         return replace(trained, W=again.W, V=again.V, state=again.state)
 
@@ -162,7 +162,7 @@ def fit(
     rows: Rows,
     target: Target,
     *,
-    validation: Rows | None = None,
+    validation: Sequence[Rows] = (),
     last: Fitted | None = None,
     reduce: Reduce = keep,
     turn: int = 0,
@@ -170,7 +170,8 @@ def fit(
 ) -> Fitted:
     """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins.
 
-    A network of another `turn` begins with other random weights. A `session` of checkpoints is opened where none is
+    The last set of `validation` rows decides which epoch is best; without any, some of the rows are held out for it. A
+    network of another `turn` begins with other random weights. A `session` of checkpoints is opened where none is
     given.
 
     `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head. Each must
@@ -201,7 +202,7 @@ def fit_all(
     rows: Rows,
     target: Target,
     network: Network,
-    validation: Rows | None,
+    validation: Sequence[Rows],
     last: Fitted | None,
     reduce: Reduce,
     turn: int,
@@ -216,14 +217,15 @@ def fit_all(
     rows = scaled(rows, scaling, parameters.dtype)
     count = round(add_numbers(reduce, len(rows))[0])
     target = target.started(rows, seed, warm.target if warm else None, reduce)
-    if validation:
-        judge = np.repeat([False, True], [len(rows), len(validation)])
-        rows, final = joined(rows, scaled(validation, scaling, parameters.dtype)), ~judge
+    watched = [scaled(part, scaling, parameters.dtype) for part in validation]
+    if watched:
+        judge = np.repeat([False, True], [len(rows), len(watched[-1])])
+        rows, final = joined(rows, watched.pop()), ~judge
     else:
         judge = hold_out(parameters, rows, seed, count) if target.holds_out else np.zeros(len(rows), bool)
         final = np.ones(len(rows), bool)
     training = rows.take(np.flatnonzero(~judge))
-    held_out = rows.take(np.flatnonzero(judge)) if judge.any() else None
+    held_out = [*watched, rows.take(np.flatnonzero(judge))] if judge.any() else []
     problem = build_problem(parameters, network, target.loss, add_numbers(reduce, training.weight.sum())[0])
     plan = Plan(parameters, problem, target, scaling, seed, reduce, unit, session)
     start = (warm.model.W, warm.model.V) if warm and warm.model.network == network else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ NO_SESSION = Session()
 def session_of(
     parameters: Any,
     rows: Rows,
-    validation: Rows | None = None,
+    validation: Sequence[Rows] = (),
     last: Model | None = None,
     reduce: Reduce = keep,
     session: Session | None = None,
@@ -77,7 +77,7 @@ def session_of(
         return
     given = parameters.checkpoint
     checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
-    identity = identify(parameters, [rows, validation] if validation else [rows], last, reduce)
+    identity = identify(parameters, [rows, *validation], last, reduce)
     with locked(Path(checkpoint.path)) as place:
         kept = FolderSession(checkpoint, place, identity)
         kept.open()

@@ -32,7 +32,7 @@ UNUSABLE = (Status.INTERRUPTED, Status.NONFINITE)
 
 
 def fit_several(
-    parameters: Parameters, rows: Rows, target: Target, members: Sequence[Places], validation: Rows | None = None
+    parameters: Parameters, rows: Rows, target: Target, members: Sequence[Places], validation: Sequence[Rows] = ()
 ) -> Fitted:
     """A fit for each of the members, which takes these of the inputs; the first takes all of them.
 
@@ -42,7 +42,7 @@ def fit_several(
     done: list[Fitted] = []
     with session_of(parameters, rows, validation) as session:
         for turn, places in enumerate(members):
-            judged_by = validation and replace(validation, X=validation.X.take(places, 1))
+            judged_by = [replace(part, X=part.X.take(places, 1)) for part in validation]
             some = replace(rows, X=rows.X.take(places, 1))
             with warnings.catch_warnings():
                 if done:  # the first said all that there is to say

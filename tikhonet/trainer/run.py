@@ -30,7 +30,7 @@ from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
-from tikhonet.trainer.state import TrainingState
+from tikhonet.trainer.state import TrainingState, check_resumed
 from tikhonet.trainer.statistics import fit_classifier, is_finite, mean_squares
 from tikhonet.trainer.step import NUMERICAL, Stepper
 from tikhonet.trainer.sweep import TINY
@@ -55,7 +55,8 @@ class Stochastic(Recipe):
     batch_size : int, default=1000
         Rows of a mini-batch.
     patience : int, default=10
-        Epochs without a better validation loss before a run with validation data stops.
+        Epochs without a better validation loss after which a run with validation data goes back to the best one,
+        anneals its steps from there, and stops.
     polish : BlockDescent, optional
         A full-batch solver to finish with, from the point reached.
     refit : bool, default=True
@@ -124,7 +125,7 @@ class Stochastic(Recipe):
         stepper = self.stepper.of(scaled, self, first, self.epochs * len(batches), generator, reduce)
         if resume:
             # Steps are counted by whole epochs, since the batches may have another size now.
-            state = replace(resume.copy(), step=len(resume.epochs) * len(batches) + resume.batches)
+            state = replace(resume.copy(), step=resume.passes * len(batches) + resume.batches)
         else:
             state = stepper.begin(first, start, scale, seed, generator)
         judge = Judge.of(problem, validation, metric, first, reduce)
@@ -158,8 +159,8 @@ class _Run:
         if found and not status and state.epochs and state.opened is None and watch and watch(state.epochs[-1]):
             status = Status.INTERRUPTED  # as it was when the state was kept
         while status is None:
-            if len(state.epochs) >= self.solver.epochs:
-                status = Status.FINISHED
+            if len(state.epochs) >= (state.end or self.solver.epochs):
+                status = Status.EARLY_STOPPED if state.end else Status.FINISHED
                 break
             before, clock = state.copy(), time.perf_counter()
             state = state if state.opened is not None else state.open_epoch(before)
@@ -180,9 +181,10 @@ class _Run:
             if self.judge and epoch is lowest:
                 state = changed(state, best=changed(state.copy(), best=None))
             asked = watch and watch(epoch)
-            if self.judge and epoch.number - lowest.number >= self.solver.patience:
-                status = Status.EARLY_STOPPED
-            elif asked:
+            late = epoch.number - lowest.number >= self.solver.patience and epoch.number < self.solver.epochs
+            if self.judge and late and not state.end:
+                state = self.shortened(state)
+            if asked and epoch.number != state.end:
                 status = Status.INTERRUPTED
             else:
                 self.slot.offer(state, epoch.number)
@@ -197,16 +199,27 @@ class _Run:
         except NUMERICAL as error:
             return self.finish(best or state, state, Status.NONFINITE, str(error))
 
+    def shortened(self, state: TrainingState) -> TrainingState:
+        """Back to the best epoch, from which steps anneal to the end of a run half as long again, or as is left."""
+        assert state.best
+        now, passes = len(state.epochs), state.best.passes
+        end = min(self.solver.epochs, now + max(1, passes // 2))
+        kept = {"epochs": state.epochs, "best": state.best, "generator": state.generator}
+        return changed(state.best.copy(), undone=now - passes, end=end, **kept)
+
     def steps(self, state: TrainingState) -> Iterator[TrainingState]:
         """The states after the steps of an epoch, or of what is left of it."""
-        generator, done = torch.Generator(), state.batches
+        generator, done, stepper = torch.Generator(), state.batches, self.stepper
+        if state.end:
+            total = (state.end - state.undone) * len(self.batches)
+            stepper = replace(stepper, pace=replace(stepper.pace, total=total))
         assert state.opened is not None
         generator.set_state(state.opened)
         for index, batch in self.epoch(generator, len(state.epochs) + 1):
             if index >= done:
                 if state.batches == 0:  # the order of the rows has been drawn now
                     state = changed(state, generator=generator.get_state())
-                state = changed(self.stepper(state, batch), batches=index + 1)
+                state = changed(stepper(state, batch), batches=index + 1)
                 yield state
 
     def epoch(self, generator: torch.Generator, number: int = 1) -> Iterator[tuple[int, Batch]]:
@@ -282,17 +295,3 @@ def input_scale(X: Tensor, reduce: Reduce) -> float:
     """The rms of the inputs; 1 where they are all zero."""
     rows = add_numbers(reduce, len(X))[0]
     return float(mean_squares(reduce, rows, X.double())[0].sqrt()) or 1.0
-
-
-def check_resumed(problem: Problem, state: TrainingState | None, first: Batch) -> None:
-    """Raise unless the state is one of a run of this network with such targets."""
-    if state is None:
-        return
-    try:
-        problem.network.check_weights(state.W)
-    except ValueError as error:
-        raise ValueError(f"resume must be the state of a run of the same network: {error}") from None
-    V, new = state.classifier.V, first.targets
-    then, now = f"{len(V)} targets in {V.dtype}", f"{new.shape[1]} targets in {new.dtype}"
-    if now != then:
-        raise ValueError(f"resume must be the state of a run with {now}, got one with {then}")

@@ -90,7 +90,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def alike(value: Any, begin: Any) -> bool:
-    """Whether a state has the keys, and the tensors the shapes, types and devices, that it has at the begin of a run."""
+    """Whether a state has the keys, and its tensors the shapes, types and devices, that it has at the begin."""
     if isinstance(begin, Tensor):
         kind = begin.shape, begin.dtype, begin.device
         return isinstance(value, Tensor) and (value.shape, value.dtype, value.device) == kind

@@ -9,7 +9,8 @@ from typing import Any
 from torch import Tensor
 
 from tikhonet.network.graph import Weights
-from tikhonet.problem.objective import Blocks
+from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.trainer.batches import Batch
 from tikhonet.trainer.saving import changed, from_plain, saved, to_plain
 from tikhonet.trainer.sparsity.scopes import Support
 from tikhonet.trainer.statistics import LayerState, RunningClassifier, is_finite
@@ -47,7 +48,11 @@ class TrainingState:
     """Where weights may be nonzero under a budget, and the share of them that this is."""
     density: float = 1.0
     best: TrainingState | None = None
-    """The state after the epoch with the least validation loss; None without validation data."""
+    """The state after the best epoch; None without validation data."""
+    undone: int = 0
+    """Epochs that were taken back, so that steps anneal from the best one on."""
+    end: int = 0
+    """The epoch that the run then ends with; 0 where it ends with the solver's last one."""
 
     good: TrainingState | None = None
     """Within an epoch: the last good state, which a bad stretch goes back to."""
@@ -67,6 +72,11 @@ class TrainingState:
             layers={n: layer.copy() for n, layer in self.layers.items()},
             classifier=self.classifier.copy(),
         )
+
+    @property
+    def passes(self) -> int:
+        """Epochs that the weights have behind them."""
+        return len(self.epochs) - self.undone
 
     @property
     def finite(self) -> bool:
@@ -95,3 +105,17 @@ class TrainingState:
         if not isinstance(state, cls):
             raise ValueError(f"data must be what TrainingState.state_dict gave, got {type(state).__name__}")
         return state
+
+
+def check_resumed(problem: Problem, state: TrainingState | None, first: Batch) -> None:
+    """Raise unless the state is one of a run of this network with such targets."""
+    if state is None:
+        return
+    try:
+        problem.network.check_weights(state.W)
+    except ValueError as error:
+        raise ValueError(f"resume must be the state of a run of the same network: {error}") from None
+    V, new = state.classifier.V, first.targets
+    then, now = f"{len(V)} targets in {V.dtype}", f"{new.shape[1]} targets in {new.dtype}"
+    if now != then:
+        raise ValueError(f"resume must be the state of a run with {now}, got one with {then}")
