@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Stationarity as Stationarity,
         measure_stationarity as measure_stationarity,
     )
+    from tikhonet.estimators.checkpoints import Checkpoint as Checkpoint
     from tikhonet.estimators.classifier import BCDClassifier as BCDClassifier
     from tikhonet.estimators.features import BCDFeatures as BCDFeatures
     from tikhonet.estimators.regressor import BCDRegressor as BCDRegressor
@@ -80,6 +81,7 @@ _NAMES = {
     "descent.schedules": "Constant Custom Power Proximal Schedule",
     "descent.start": "initial_blocks",
     "descent.stationarity": "Stationarity measure_stationarity",
+    "estimators.checkpoints": "Checkpoint",
     "estimators.classifier": "BCDClassifier",
     "estimators.features": "BCDFeatures",
     "estimators.regressor": "BCDRegressor",

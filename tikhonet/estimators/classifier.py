@@ -12,13 +12,14 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
+from tikhonet.estimators.constraints import COUNT, NameIn, auto_or
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.labels import Labels, is_indicator
-from tikhonet.estimators.parameters import COUNT, NameIn, Parameters, auto_or, build_problem, documented
+from tikhonet.estimators.parameters import Parameters, build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows, dense
 from tikhonet.estimators.several import fit_several
@@ -195,8 +196,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             message = f'decision must be "forward" where rows have several labels, got {self.decision!r}'
             raise ArgumentError("decision", message)
         metric = make_metric(self.eval_metric, np.arange(2) if several else labels)
-        kind = Labels if several else Classes
-        return kind(labels, self._loss(), self.head, self.decision, metric=metric)
+        return (Labels if several else Classes)(labels, self._loss(), self.head, self.decision, metric=metric)
 
     @property
     def _classes(self) -> Classes:

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from tikhonet.estimators.constraints import NameIn
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.number_targets import Numbers
-from tikhonet.estimators.parameters import NameIn, Parameters, documented
+from tikhonet.estimators.parameters import Parameters, documented
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes, Target, takes_numbers
 from tikhonet.model.model import Model

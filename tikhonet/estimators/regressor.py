@@ -10,11 +10,12 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods
 
+from tikhonet.estimators.constraints import SHARE, NameIn
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.number_targets import Numbers
-from tikhonet.estimators.parameters import SHARE, NameIn, Parameters, documented
+from tikhonet.estimators.parameters import Parameters, documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.tabular import Inputs
