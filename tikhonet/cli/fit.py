@@ -252,11 +252,8 @@ def fit(
 
 def check_effect(chosen: dict[str, Any]) -> None:
     """Raise where an option would change nothing."""
-    for name, needed, value in (
-        ("radius", "constraint", ""),
-        ("sparsity_over", "sparsity", ""),
-        ("quantile", "loss", "quantile"),
-    ):
+    needs = {"radius": ("constraint", ""), "sparsity_over": ("sparsity", ""), "quantile": ("loss", "quantile")}
+    for name, (needed, value) in needs.items():
         if name in chosen and (needed not in chosen or chosen[needed] != (value or chosen[needed])):
             option, other = PARAMETERS[name].option, f"{PARAMETERS[needed].option} {value}".strip()
             raise OptionError(option, f"has no effect without {other}; add that, or leave it out")
