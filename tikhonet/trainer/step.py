@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.network.initial import initial_weights
 from tikhonet.problem.objective import Blocks, Problem
@@ -65,8 +64,6 @@ class Stepper:
     ) -> Stepper:
         """The steps of a run of `total` batches like the `first`; the pools of dropout masks are drawn here."""
         network = problem.network
-        if recipe.budget and network.has_images:
-            raise ArgumentError("budget", "budget must be None for networks of images; leave it out")
         size = add_numbers(reduce, len(first.X))[0] / 1000
         confined = not all(problem.edge_set(pair).everything for pair in network.learned)
         preset = recipe.preset(network, total * size > LONG, confined)
