@@ -96,6 +96,12 @@ class Course:
     """What epochs are judged by; None is the loss."""
 
     @property
+    def uneven_weight(self) -> Tensor | None:
+        """The weights; None where they are all alike, which only costs time."""
+        alike = self.reduce is keep and bool((self.weight == self.weight[0]).all())
+        return None if alike else self.weight
+
+    @property
     def iterations(self) -> int:
         return self.method.iterations(self.solver)
 
@@ -194,7 +200,7 @@ class MiniBatch:
     def run(self, course: Course) -> Trained:
         # Each run anneals its steps anew, however many there were before.
         state = course.state and replace(course.state, step=0, epochs=[], best=None, undone=0, end=0)
-        options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
+        options: dict[str, Any] = {"weight": course.uneven_weight, "seed": course.seed, "reduce": course.reduce}
         options |= {"dtype": course.X.dtype, "device": course.X.device, "watch": course.watch, "resume": state}
         options |= {"validation": course.held_out, "metric": course.metric}
         start = course.start[0] if course.start else None
