@@ -222,13 +222,14 @@ METHODS: dict[str, FullBatch | MiniBatch] = {
 
 
 def default_batch(rows: int) -> int:
-    """200 rows of small data, a tenth of larger ones, at most the 1000 rows that a step is made for."""
-    return min(rows, 1000, max(200, rows // 10))
+    """200 rows of small data, a fifth of larger ones, at most the 1000 rows that a step is made for."""
+    return min(rows, 1000, max(200, rows // 5))
 
 
 def default_epochs(rows: int, batch: int) -> int:
-    """As many passes as give small data enough steps."""
-    return max(EPOCHS, math.ceil(STEPS / max(1, round(rows / batch))))
+    """As many passes as give small data enough steps: half of them from 2,000 rows on, where batches are larger."""
+    steps = STEPS * min(1.0, max(0.5, 1000 / rows))
+    return max(EPOCHS, math.ceil(steps / max(1, round(rows / batch))))
 
 
 @contextmanager
