@@ -24,12 +24,15 @@ from tikhonet import (
     Huber,
     Identity,
     Lift,
+    Logistic,
     Loss,
     Network,
     NonNegative,
+    Poisson,
     Power,
     Problem,
     Proximal,
+    Quantile,
     RowL1Ball,
     RowL2Ball,
     Samples,
@@ -44,7 +47,9 @@ from tikhonet.network.activation import Activation, ClippedReLU, ReLU
 
 ACTIVATIONS: list[Activation] = [ReLU(), ClippedReLU(0.8)]
 LIFTS: list[Lift] = [Tikhonov(), Fenchel()]
-LOSSES: list[Loss] = [Squared(), Softmax(), SquaredHinge(), Huber(0.7)]
+LOSSES: list[Loss] = [Squared(), Softmax(), SquaredHinge(), Huber(0.7), Quantile(0.7, 0.5)]
+ALL_LOSSES: list[Loss] = [*LOSSES, Poisson(3.0), Logistic()]
+"""With those that the tests of single losses alone go through: cvxpy cannot state one of them."""
 SETS: list[ConvexSet] = [
     Everything(),
     NonNegative(),

@@ -26,6 +26,8 @@ BOUNDARIES = {
     "tikhonet.model.torch_rules": "each layer of torch by itself, apart from the graph of their calls",
     "tikhonet.model.torch_tracing": "one pass over a traced module with all that it remembers",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
+    "tikhonet.estimators.labels": "several labels a row, beside one class",
+    "tikhonet.estimators.importances": "a definition of what matters, apart from the estimators that show it",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
     "tikhonet.hashing.code_training": "the block of codes and its descent",
     "tikhonet.hashing.engines": "faiss or NumPy behind one interface",

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tikhonet.estimators.constraints import COUNT, auto_or
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import COUNT, Parameters, auto_or
+from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Rows
 from tikhonet.estimators.several import fit_several
 from tikhonet.estimators.tabular import Inputs
@@ -52,7 +53,8 @@ class AveragedEstimator(BCDEstimator):
         sized = copy(self)
         if isinstance(self.n_bins, str) and self._bins(inputs.seen.n_features_in_):
             suited = next(suited for below, suited in self._by_rows if rows < below)
-            vars(sized).update({name: value for name, value in suited.items() if isinstance(getattr(self, name), str)})
+            for name, value in suited.items():
+                setattr(sized, name, value if isinstance(getattr(self, name), str) else getattr(self, name))
         return sized
 
     def _going_on(self) -> Self:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import type_of_target
 from torch import Tensor
@@ -28,7 +28,6 @@ from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
 from tikhonet.model.heads import Head, HeadKind, head_names, make_head
 from tikhonet.model.model import Model
 from tikhonet.model.reading import check_growth
-from tikhonet.model.scaling import Standard
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
@@ -190,6 +189,25 @@ class Classes(Target):
     def averaged(self) -> Self:
         return replace(self, sharpness={"forward": 1.0})
 
+    def decide(self, scores: Floats) -> Floats:
+        """The score of each class; for two classes that of the second over the first."""
+        binary: Floats = scores[:, -1] - scores[:, 0]
+        return binary if len(self.labels) == 2 else scores
+
+    def choose(self, scores: Floats) -> NDArray[Any]:
+        """The class with the largest score."""
+        labels: NDArray[Any] = self.labels[scores.argmax(1)]
+        return labels
+
+    def probabilities(self, logits: Floats) -> Floats:
+        found: Floats = softmax(logits, axis=1)
+        return found
+
+    def log_probabilities(self, logits: Floats) -> Floats:
+        """The logarithms of the probabilities, finite also where these round to 0."""
+        found: Floats = log_softmax(logits, axis=1)
+        return found
+
     def decode(self, T: Floats, S: Floats, weight: Floats, believed: bool) -> tuple[NDArray[Any], Floats, Floats]:
         """Places of classes, and probabilities that are as sharp as suits these rows."""
         codes = T.argmax(1)
@@ -224,50 +242,6 @@ class Classes(Target):
         if "forward" not in measured or not set(measured) <= {"forward", "energy"}:
             raise ValueError(f"sharpness must hold that of the rules forward and energy, got {measured}")
         return replace(self, labels=labels, sharpness=measured)
-
-
-@dataclass(frozen=True, eq=False)
-class Numbers(Target):
-    """One real number a row or several, standardised for the loss."""
-
-    loss: Loss
-    chosen_head: Any = "ridge"
-    single: bool = True
-    """Whether y was a vector, so that predictions are one too."""
-    standard: Standard | None = None
-    metric: EvalMetric | None = None
-
-    def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
-        return replace(self, standard=Standard.fit(rows.Y, rows.weight, reduce))
-
-    @property
-    def units(self) -> Standard:
-        assert self.standard is not None, "the units of y are learned from rows first"
-        return self.standard
-
-    def encode(self, Y: Floats) -> Tensor:
-        return torch.from_numpy(self.units(Y))
-
-    def head(self, V: Floats) -> HeadKind:
-        return make_head(self.chosen_head, V, standard=self.standard)
-
-    def decode(self, T: Floats, S: Floats, weight: Floats, believed: bool) -> tuple[NDArray[Any], Floats, Floats]:
-        y, predicted = (part * self.units.deviation + self.units.mean for part in (T, S))
-        return y, predicted, weight
-
-    def score_loss(self, head: Head, data: HeadData) -> float:
-        wrong = (head(data.features) - data.Y) / self.units.deviation
-        return float(data.sum(data.weight @ np.square(wrong).sum(1)))
-
-    def shares(self, losses: Sequence[float]) -> list[float]:
-        if not min(losses) > 0:
-            return super().shares(losses)
-        powers = [(min(losses) / loss) ** 2 for loss in losses]
-        return [power / sum(powers) for power in powers]
-
-    def in_own_units(self, head: Head) -> Head:
-        mean, deviation = self.units.mean, self.units.deviation
-        return Head(head.coef * deviation[:, None], head.intercept * deviation + mean)
 
 
 def takes_numbers(y: NDArray[Any], target: str) -> bool:
