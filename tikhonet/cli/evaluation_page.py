@@ -218,19 +218,17 @@ def importance_figures(found: dict[str, list[float]], added: str, shares: dict[s
     """What columns are worth by the labels, and how far they move what the model says, where each is known."""
     figures: list[Figure] = []
     if found:
+        what = added.replace(" added", " that is added").replace(" lost", " that is lost")
         words = (
-            f"The {added.replace(' added', ' that is added').replace(' lost', ' that is lost')} where the column is "
+            f"The {what} where the column is shuffled among the rows: a dot for each of {REPEATS} shuffles, and their "
+            "mean. Columns that tell the same can stand in for each other, and then each looks worth less than both."
         )
-        words += (
-            f"shuffled among the rows: a dot for each of {REPEATS} shuffles, and their mean. Columns that tell the "
-        )
-        words += "same can stand in for each other, and then each looks worth less than both."
         figures.append(ranking("importances", "What each column is worth", words, found, added))
     if shares:
         words = (
-            "The share of the model's feature_importances_: how far its answers move where the column is taken from "
+            "The model's feature_importances_: how far its answers move where the column is taken from another row. No "
+            "labels are used, so a column counts that the model uses in vain."
         )
-        words += "another row. No labels are used, so a column counts that the model uses in vain."
         figures.append(ranking("shares", "What the model listens to", words, shares, "share"))
     return figures
 
