@@ -55,6 +55,8 @@ class Trained:
     state: TrainingState | None = None
     outputs: Tensor | None = None
     """The network's outputs for the rows that it was trained on, where codes were made of them."""
+    kept: Any = None
+    """What the target learned on the way, for itself."""
 
     @classmethod
     def from_result(cls, result: Result) -> Trained:
