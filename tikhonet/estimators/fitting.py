@@ -215,7 +215,7 @@ def fit_all(
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
     seed, unit = draw_seed(parameters, turn), rows.mean_weight(reduce)
     rows = rows.weighed_in(unit)
-    scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, reduce=reduce)
+    scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, network.shapes[0], reduce=reduce)
     rows = scaled(rows, scaling, parameters.dtype)
     count = round(add_numbers(reduce, len(rows))[0])
     target = target.started(rows, seed, warm.target if warm else None, reduce)
@@ -265,10 +265,10 @@ def hold_out(parameters: Parameters, rows: Rows, seed: int, count: int) -> Mask:
     return held
 
 
-def most_iterations(parameters: Parameters, rows: int) -> int:
-    """How many epochs or iterations a fit on so many rows may do."""
+def most_iterations(parameters: Parameters, rows: int, network: Network | None = None) -> int:
+    """How many epochs or iterations a fit of this network (a dense one) on so many rows may do."""
     method = parameters._method()
-    return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows, rows))))
+    return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows, rows)), network))
 
 
 class StoppedShort(ConvergenceWarning):

@@ -39,7 +39,9 @@ SMALL_WORK = 1e8
 """Multiply-adds of a forward pass over a batch below which one thread computes: two were 4 to 40 times slower where
 other processes had the cores, since each small product waits for both."""
 GIVEN = 0.6
-"""The first step, whatever the batch, of networks of images, under a budget and in sets, which no rule covers."""
+"""The first step, whatever the batch, under a budget and in sets, which no rule covers."""
+IMAGES_BATCH = 250
+"""Rows of a batch of images, at most: fewer steps of more rows end worse."""
 
 
 @dataclass(frozen=True)
@@ -162,11 +164,12 @@ class MiniBatch:
     } | NOT_CLAIMED
 
     def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
-        batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
-        deep = network is not None and deep_and_plain(network)
-        drop = (None, None) if deep and isinstance(parameters.dropout, str) else parameters._dropout()
         images, budget = network is not None and network.has_images, parameters._budget()
-        given = images or ((budget or parameters.constraint) and not deep)
+        auto = min(default_batch(rows), IMAGES_BATCH) if images else default_batch(rows)
+        batch = auto if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
+        deep = network is not None and deep_and_plain(network)
+        drop = (None, None) if (deep or images) and isinstance(parameters.dropout, str) else parameters._dropout()
+        given = (budget or parameters.constraint) and not deep
         size = rows / max(1, round(rows / batch))
         return Stochastic(
             change=GIVEN / min(1.5, math.sqrt(size / 1000)) if given else None,
