@@ -30,7 +30,6 @@ BOUNDARIES = {
     "tikhonet.hashing.asymmetric": "distances by scores, apart from the index that uses them",
     "tikhonet.hashing.frontier": "the choice of a share of bits, apart from the training that it judges",
     "tikhonet.hashing.structure": "bits of neighbours, beside the codes of labels",
-    "tikhonet.hashing.engines": "faiss or NumPy behind one interface",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
     "tikhonet.paper.old_records": "files of version 0.1, apart from the present ones",
     "tikhonet.paper.page": "from records to a page",

@@ -186,7 +186,7 @@ def test_a_diverged_training_is_recorded_as_such(data, tmp_path):
 def test_a_way_stands_for_all_of_its_lengths_and_unknown_names_are_refused():
     known = methods(QUICK).values()
     assert [method.name for method in HASHING.choose(known, ["itq", "bcd-32"])] == ["itq-16", "bcd-32", "itq-32"]
-    with pytest.raises(ValueError, match=r"solvers must be among bcd, .* such as bcd-16, got bcd-48"):
+    with pytest.raises(ValueError, match=r"solvers must be among mixed, bcd, .* such as mixed-16, got bcd-48"):
         HASHING.choose(known, ["bcd-48"])
 
 
@@ -223,5 +223,5 @@ def test_a_database_names_what_is_wrong_with_it(data):
         replace(data, images=data.images[:7])
     with pytest.raises(ValueError, match="y_query must share labels with y"):
         replace(data, y_query=data.y_query + 10)
-    with pytest.raises(ValueError, match="name must be one of digits, mnist"):
+    with pytest.raises(ValueError, match="name must be one of digits, digits-unseen, mnist"):
         read_database("imagenet", fake)

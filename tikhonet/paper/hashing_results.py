@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from tikhonet.hashing.ties import Tied
 from tikhonet.paper.comparison import Comparison, Row
@@ -41,6 +41,8 @@ class HashRecord(Record):
     """How many of the truly nearest images of the query's class are found: `recall` of so many (`k`), by `queries`."""
     mixture: dict[str, Any] = field(default_factory=dict)
     """`Mixture.to_dict()`, where some bits know neighbours."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"neighbours", "mixture"})
 
     @property
     def score(self) -> float | None:
