@@ -30,8 +30,9 @@ from tikhonet.data.folder import shape_of
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import describe
 from tikhonet.estimators.classifier import BCDClassifier
-from tikhonet.estimators.fitting import StoppedShort, most_iterations
+from tikhonet.estimators.fitting import most_iterations
 from tikhonet.estimators.regressor import BCDRegressor
+from tikhonet.estimators.stopping import StoppedShort
 from tikhonet.hashing.hasher import BCDHasher
 
 EXAMPLE = "tikhonet fit --data digits --solver proximal --max-iter 5 --output my.model"

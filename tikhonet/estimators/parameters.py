@@ -121,7 +121,7 @@ class Parameters(BaseEstimator):
     validation_fraction : float, default=0.15
         The share of rows held out for it; not used where `fit` is given validation data.
     n_iter_no_change : int, default=20
-        Epochs without a better held-out loss before training stops.
+        Epochs without a better held-out loss after which training goes back to the best one, anneals, and stops.
     warm_start : bool, default=False
         Start `fit` from the weights of the last one.
     random_state : int, RandomState or None, default=None

@@ -54,7 +54,8 @@ class Stochastic(Recipe):
     batch_size : int, default=1000
         Rows of a mini-batch.
     patience : int, default=10
-        Epochs without a better validation loss before a run with validation data stops.
+        Epochs without a better validation loss after which a run with validation data goes back to the best one,
+        anneals its steps from there, and stops.
     polish : BlockDescent, optional
         A full-batch solver to finish with, from the point reached.
     refit : bool, default=True
@@ -123,7 +124,7 @@ class Stochastic(Recipe):
         stepper = self.stepper.of(scaled, self, first, self.epochs * len(batches), generator, reduce)
         if resume:
             # Steps are counted by whole epochs, since the batches may have another size now.
-            state = replace(resume.copy(), step=len(resume.epochs) * len(batches) + resume.batches)
+            state = replace(resume.copy(), step=resume.passes * len(batches) + resume.batches)
         else:
             state = stepper.begin(first, start, scale, seed, generator)
         judge = Judge.of(problem, validation, metric, first, reduce)
@@ -152,7 +153,7 @@ class _Run:
 
     def go(self, state: TrainingState, watch: Watch | None) -> Training:
         status, detail = Status.FINISHED, ""
-        while len(state.epochs) < self.solver.epochs:
+        while len(state.epochs) < (state.end or self.solver.epochs):
             before, clock = state.copy(), time.perf_counter()
             state = state if state.opened is not None else state.open_epoch(before)
             try:
@@ -172,28 +173,41 @@ class _Run:
             if self.judge and epoch is lowest:
                 state = changed(state, best=changed(state.copy(), best=None))
             asked = watch and watch(epoch)
-            if self.judge and epoch.number - lowest.number >= self.solver.patience:
-                status = Status.EARLY_STOPPED
-                break
-            if asked:
+            late = epoch.number - lowest.number >= self.solver.patience and epoch.number < self.solver.epochs
+            if self.judge and late and not state.end:
+                state = self.shortened(state)
+            if asked and epoch.number != state.end:
                 status = Status.INTERRUPTED
                 break
+        if state.end and status is Status.FINISHED:
+            status = Status.EARLY_STOPPED
         best = state.best if self.judge and status is not Status.NONFINITE else None
         try:
             return self.finish(best or state, state, status, detail)
         except NUMERICAL as error:
             return self.finish(best or state, state, Status.NONFINITE, str(error))
 
+    def shortened(self, state: TrainingState) -> TrainingState:
+        """Back to the best epoch, from which steps anneal to the end of a run half as long again, or as is left."""
+        assert state.best
+        now, passes = len(state.epochs), state.best.passes
+        end = min(self.solver.epochs, now + max(1, passes // 2))
+        kept = {"epochs": state.epochs, "best": state.best, "generator": state.generator}
+        return changed(state.best.copy(), undone=now - passes, end=end, **kept)
+
     def steps(self, state: TrainingState) -> Iterator[TrainingState]:
         """The states after the steps of an epoch, or of what is left of it."""
-        generator, done = torch.Generator(), state.batches
+        generator, done, stepper = torch.Generator(), state.batches, self.stepper
+        if state.end:
+            total = (state.end - state.undone) * len(self.batches)
+            stepper = replace(stepper, pace=replace(stepper.pace, total=total))
         assert state.opened is not None
         generator.set_state(state.opened)
         for index, batch in self.epoch(generator, len(state.epochs) + 1):
             if index >= done:
                 if state.batches == 0:  # the order of the rows has been drawn now
                     state = changed(state, generator=generator.get_state())
-                state = changed(self.stepper(state, batch), batches=index + 1)
+                state = changed(stepper(state, batch), batches=index + 1)
                 yield state
 
     def epoch(self, generator: torch.Generator, number: int = 1) -> Iterator[tuple[int, Batch]]:
