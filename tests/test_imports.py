@@ -43,6 +43,7 @@ BOUNDARIES = {
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
     "tikhonet.paper.baselines.layer_rules": "rules that see layers, apart from those that see gradients alone",
     "tikhonet.cli.evaluation_page": "a page and its measures, apart from the command",
+    "tikhonet.cli.code_evaluation": "what is measured of codes, apart from the command",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
 

@@ -211,7 +211,7 @@ def fit(
     estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)
     seconds, advice = train(estimator, rows.X, y)
     if task == "hash":
-        measures = dict(estimator.report_.to_dict())
+        measures = estimator.report_.to_dict() | {"mixture": estimator.mixture_.to_dict()}
     else:
         measures = errors(task, y, by_chunks(estimator.predict, rows.X, "predicting"))
     if rows.named:

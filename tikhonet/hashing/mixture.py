@@ -31,6 +31,10 @@ class Mixture:
     structure: Structure | None = field(default=None, repr=False, compare=False)
     """How they are made; a model file does not keep it, since V has it."""
 
+    def taken(self, n_bits: int) -> Share | None:
+        """What the share that was chosen was worth; None where none was."""
+        return next((share for share in self.frontier if round(share.structure * n_bits) == self.bits), None)
+
     def to_dict(self) -> dict[str, Any]:
         return {"bits": self.bits, "frontier": [share.to_dict() for share in self.frontier]}
 
