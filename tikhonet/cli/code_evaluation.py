@@ -25,8 +25,10 @@ def evaluate_codes(saved: SavedModel, source: Source, database: str | None) -> A
     asked, held = (by_chunks(saved.estimator.transform, rows.X, "hashing") for rows in (queries, base))
     X, Y = (by_chunks(saved.estimator._check_inputs, rows.X, "reading") for rows in (queries, base))
     scaling, k = saved.estimator.model_.scaling, max(1, min(NEAREST, len(held) // 100))
-    labels = queries.y is not None and base.y is not None
-    options: dict[str, Any] = {"query_labels": queries.y[:QUERIES], "base_labels": base.y} if labels else {}
+    options: dict[str, Any] = {}
+    if labels := queries.y is not None and base.y is not None:
+        assert queries.y is not None
+        options = {"query_labels": queries.y[:QUERIES], "base_labels": base.y}
     near = neighbour_recall(asked[:QUERIES], scaling(X[:QUERIES]), held, scaling(Y), k=k, **options)
     report = code_report(held, n_bits)
     title = source.title("test")

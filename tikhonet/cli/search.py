@@ -175,7 +175,7 @@ def find(
 ) -> Arrays:
     """`ids` and `distances`, queries x k; with a radius those of query q are at limits[q] : limits[q + 1]."""
     if radius is None:
-        sorted_by = {"scores": asked.scores, "candidates": candidates} if candidates else {}
+        sorted_by: dict[str, Any] = {"scores": asked.scores, "candidates": candidates} if candidates else {}
         distances, ids = held.search(asked.codes, k or min(NEAREST, len(held)), **sorted_by)
         return {"ids": ids, "distances": distances}
     limits, distances, ids = held.within(asked.codes, radius)

@@ -189,7 +189,7 @@ def code_report(codes: Codes, n_bits: int) -> CodeReport:
         constant_bits=int((~varies).sum()),
         correlation=float((correlation.sum() - np.trace(correlation)) / pairs),
         distinct=len(shares),
-        entropy=float(max(0.0, -(shares @ np.log2(shares)))),
+        entropy=max(0.0, float(-(shares @ np.log2(shares)))),
         tied=tied_share(codes),
     )
 

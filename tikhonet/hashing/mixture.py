@@ -13,6 +13,7 @@ from tikhonet.estimators.solvers import Course, Trained
 from tikhonet.hashing.code_training import CodeBlock, train_codes
 from tikhonet.hashing.frontier import BASE, FEWEST, QUERIES, SHARES, Pair, Share, chosen, frontier
 from tikhonet.hashing.structure import Structure
+from tikhonet.trainer.batches import add_numbers
 
 RETRAIN_BELOW = 5000
 """With fewer rows, those kept aside are missed: the network is trained again on all."""
@@ -60,15 +61,17 @@ class MixedCodes:
 
         After a warm start it is the `last` mixture, so that codes stay comparable with those that are stored.
         """
-        course, rows, found = self.course, len(self.course.X), ()
+        course, rows = self.course, len(self.course.X)
+        found: list[Share] = []
         count = round((max(SHARES) if share is None else share) * self.n_bits)
         if last and last.structure:
             structure, share = last.structure, last.bits / self.n_bits
         else:
             structure = Structure.fit(course.X, course.weight, count, course.seed, course.reduce)
-        if share is None and rows < FEWEST:
+        of_all_ranks = add_numbers(course.reduce, rows)[0]
+        if share is None and of_all_ranks < FEWEST:
             share = FEW_ROWS
-        aside = min(QUERIES, rows // 10) if share is None else 0
+        aside = max(1, min(QUERIES, rows // 10)) if share is None else 0
         trained = self.run(slice(aside, None), structure)
         assert trained.outputs is not None
         P = trained.outputs
@@ -76,7 +79,7 @@ class MixedCodes:
             queries = course.problem.network.features(course.X[:aside], trained.W) @ trained.V.T
             found = self.frontier(queries, P[:BASE], structure)
             share, P = chosen(found).structure, torch.cat([queries, P])
-            if rows < RETRAIN_BELOW:
+            if of_all_ranks < RETRAIN_BELOW:
                 trained = self.run(slice(None), structure)
                 assert trained.outputs is not None
                 P = trained.outputs

@@ -63,12 +63,13 @@ def principal_axes(X: Tensor, weight: Tensor, count: int, seed: int, reduce: Red
     count = min(count, X.shape[1])
     generator = torch.Generator().manual_seed(seed)
     found = torch.randn(X.shape[1], min(X.shape[1], count + SPARE), generator=generator, dtype=torch.float64).to(X)
-    values = X.new_zeros(0)
     for _ in range(POWERS):
         found = torch.linalg.qr(found).Q
         found = reduce(X.T @ (weight[:, None] * (X @ found)))
     found, values, _ = torch.linalg.svd(found, full_matrices=False)
-    return found[:, :count][:, values[:count] > 1e-6 * values[0]] if values[0] > 0 else found[:, :1]
+    # Where all rows are equal, one axis stands for none.
+    axes: Tensor = found[:, :count][:, values[:count] > 1e-6 * values[0]] if values[0] > 0 else found[:, :1]
+    return axes
 
 
 def rotation(Z: Tensor, bits: int, seed: int, reduce: Reduce = keep) -> Tensor:

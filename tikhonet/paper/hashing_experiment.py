@@ -38,8 +38,8 @@ from tikhonet.paper.sheets import Figure
 FEW = 10_000
 FEWER = 5
 """The part of the passes that shows how soon block coordinate descent is as good as others at the end: one in 5."""
-ORDER = ("mixed", "bcd", "fewer", "words", "admm", "penalty", "adam", "same", "short", "classifier", "sdh", "pq", "itq")
-ORDER += ("pca", "random")
+NETWORKS = ("mixed", "bcd", "fewer", "words", "admm", "penalty", "adam", "same", "short", "classifier")
+ORDER = (*NETWORKS, "sdh", "pq", "itq", "pca", "random")
 NEIGHBOURS = 8
 FIRST, HARDEST = 3, 3
 """Queries whose neighbours are kept as pictures: the first ones, and of the others those with most wrong ones."""

@@ -99,7 +99,8 @@ class Coding(Row):
         None where a record does not have it: those of version 0.1, and of methods whose codes have no Hamming distance.
         """
         found = [(record.retrieval | record.codes | record.neighbours).get(name) for record in self.records]
-        return None if None in found else fmean(found)
+        known = [value for value in found if value is not None]
+        return fmean(known) if known and len(known) == len(found) else None
 
     @property
     def seconds(self) -> float:
