@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tikhonet.descent.result import Status
 from tikhonet.estimators.solvers import Course, Trained
 from tikhonet.hashing.code_training import CodeBlock, train_codes
 from tikhonet.hashing.frontier import BASE, FEWEST, QUERIES, SHARES, Pair, Share, chosen, frontier
@@ -79,7 +80,7 @@ class MixedCodes:
             queries = course.problem.network.features(course.X[:aside], trained.W) @ trained.V.T
             found = self.frontier(queries, P[:BASE], structure)
             share, P = chosen(found).structure, torch.cat([queries, P])
-            if of_all_ranks < RETRAIN_BELOW:
+            if of_all_ranks < RETRAIN_BELOW and trained.status not in (Status.INTERRUPTED, Status.NONFINITE):
                 trained = self.run(slice(None), structure)
                 assert trained.outputs is not None
                 P = trained.outputs
