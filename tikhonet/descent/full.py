@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -21,6 +21,7 @@ from tikhonet.descent.feature_step import update_features
 from tikhonet.descent.linear import update_classifier, update_weights
 from tikhonet.descent.result import BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Proximal, Schedule
+from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.network.arguments import COUNT, SHARE, check_choice, check_numbers, check_type
@@ -85,6 +86,21 @@ def relax_weights(problem: Problem, W: Weights, W_star: Weights, theta: float) -
 
 
 @dataclass(frozen=True)
+class DescentState:
+    """All that a full-batch run carries from one iteration to the next; of U the hidden layers."""
+
+    iteration: int
+    blocks: Blocks
+    terms: Terms
+    history: History
+    last: Blocks | None = None
+    """The blocks of the iteration before, where runs extrapolate."""
+    momentum: float = 0.5
+    guess: Layers = field(default_factory=dict)
+    """The last minimisers over U, where steps are short."""
+
+
+@dataclass(frozen=True)
 class BlockDescent:
     """Block coordinate descent on Eq. 4 over all samples.
 
@@ -126,34 +142,58 @@ class BlockDescent:
         start: Blocks | None = None,
         reduce: Reduce = keep,
         watch: Callable[[History], bool | None] | None = None,
+        slot: Slot = NOWHERE,
     ) -> Result:
         """Minimise Eq. 4 on these samples, from `start` or from random blocks.
 
-        `watch` is called with the history after every iteration, and ends the run by returning True.
+        `watch` is called with the history after every iteration, and ends the run by returning True. `slot` keeps the
+        state between iterations; a state that it has is gone on from, in place of `start`.
         """
         samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
         self.schedule.check(self.max_iter)
         blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
         check_blocks(problem, blocks, samples)
         blocks = replace(blocks, U=blocks.U | problem.network.layers(samples.X))
-        return _Run(self, problem, samples, blocks).go(watch)
+        return _Run(self, problem, samples, blocks, slot).go(watch)
 
 
 class _Run:
     """One run of `BlockDescent`: the loop around `block_steps`, and its record."""
 
-    def __init__(self, solver: BlockDescent, problem: Problem, samples: Samples, blocks: Blocks) -> None:
-        self.solver, self.problem, self.samples, self.blocks = solver, problem, samples, blocks
-        self.terms = problem.objective(blocks, samples)
-        self.history = History(self.terms, solver.tol)
-        self.measure(0)
-        self.last, self.momentum = blocks, 0.5
+    def __init__(self, solver: BlockDescent, problem: Problem, samples: Samples, blocks: Blocks, slot: Slot) -> None:
+        self.solver, self.problem, self.samples, self.blocks, self.slot = solver, problem, samples, blocks, slot
         self.guess: Layers = {}
+        self.last, self.momentum, self.done = blocks, 0.5, 0
+        self.terms = Terms(0.0, {})
+        self.history = History(self.terms, solver.tol)
+        found = slot.resume(self.state, lambda state: check_blocks(problem, self.whole(state.blocks), samples))
+        if found is None:
+            self.terms = problem.objective(blocks, samples)
+            self.history = History(self.terms, solver.tol)
+            self.measure(0)
+        else:
+            self.blocks, self.last = self.whole(found.blocks), self.whole(found.last or found.blocks)
+            self.done, self.terms, self.history = found.iteration, found.terms, found.history
+            self.momentum, self.guess = found.momentum, found.guess
+
+    @property
+    def state(self) -> DescentState:
+        given = self.problem.network.layers(self.samples.X)
+
+        def own(blocks: Blocks) -> Blocks:
+            return replace(blocks, U={n: layer for n, layer in blocks.U.items() if n not in given})
+
+        last = own(self.last) if self.solver.extrapolate else None
+        return DescentState(self.done, own(self.blocks), self.terms, self.history, last, self.momentum, self.guess)
+
+    def whole(self, blocks: Blocks) -> Blocks:
+        """The blocks with the layers that are given."""
+        return replace(blocks, U=blocks.U | self.problem.network.layers(self.samples.X))
 
     def go(self, watch: Callable[[History], bool | None] | None) -> Result:
-        status, detail = None, ""
+        status, detail = self.slot.ended or (None, "")
         try:
-            for t in range(1, self.solver.max_iter + 1):
+            for t in range(self.done + 1, self.solver.max_iter + 1) if status is None else ():
                 detail = self.iterate(t)
                 if detail:
                     status = Status.NONFINITE
@@ -161,15 +201,19 @@ class _Run:
                     if self.solver.extrapolate:
                         self.extrapolate(t)
                     status = self.check(t)
+                self.done = t
                 if watch and watch(self.history):
                     status = status or Status.INTERRUPTED
                 if status:
                     break
+                self.slot.offer(self.state, t)
+            status = status or Status.MAX_ITER
+            self.slot.end(self.state, status, detail)
         except KeyboardInterrupt:
             # The block steps before it are done and recorded: the point is feasible, f has not risen.
             status = status or Status.INTERRUPTED
-        solver, status = self.solver, status or Status.MAX_ITER
-        return Result(self.problem, self.samples, solver.schedule, self.blocks, status, self.history, detail)
+        assert status is not None
+        return Result(self.problem, self.samples, self.solver.schedule, self.blocks, status, self.history, detail)
 
     def iterate(self, t: int) -> str:
         """Iteration t; returns where it broke, if a number was not finite."""
