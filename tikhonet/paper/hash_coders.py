@@ -185,10 +185,6 @@ class Quantised(HashMethod):
     A query is compared with the centres as it is, so nothing of it is rounded; there is no Hamming distance.
     """
 
-    @property
-    def steps(self) -> int:
-        return 0
-
     def settings(self) -> dict[str, Any]:
         return {"parts": self.bits // 8, "centres": 256}
 
