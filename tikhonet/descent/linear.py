@@ -62,9 +62,7 @@ class LinearFit:
         """The gradient of the sum over samples at M."""
         return self.samples.sum(lambda rows: self.pull_of(rows, self.design(rows, dtype), M, dtype))
 
-    def solve(
-        self, gram: Tensor, pull: Tensor, M_old: Tensor, rho: float, *, tol: float, max_iter: int
-    ) -> Solution:
+    def solve(self, gram: Tensor, pull: Tensor, M_old: Tensor, rho: float, *, tol: float, max_iter: int) -> Solution:
         def fold(M: Tensor) -> Tensor:  # rows by group, where each group of them has a Gram matrix of its own
             return M.reshape(*gram.shape[:-2], -1, gram.shape[-1])
 

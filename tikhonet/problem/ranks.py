@@ -94,7 +94,9 @@ class Ranks:
             if self.size & (self.size - 1) or total.device.type != "cpu":
                 return self._in_any_order(total)
             flat = total.contiguous().view(-1)
-            return (self._whole(flat) if len(flat) <= SMALL or self.size == 2 else self._by_halves(flat)).view(total.shape)
+            return (self._whole(flat) if len(flat) <= SMALL or self.size == 2 else self._by_halves(flat)).view(
+                total.shape
+            )
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
             raise RanksError(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -43,7 +44,7 @@ def row_blocks(rows: int) -> tuple[slice, ...]:
     while count < MOST and rows >= 2 * count * FEWEST_ROWS:
         count *= 2
     edges = [min(rows, ALIGNED * (units * k // count)) for k in range(count + 1)]
-    return tuple(slice(start, stop) for start, stop in zip(edges, edges[1:], strict=False))
+    return tuple(slice(start, stop) for start, stop in pairwise(edges))
 
 
 def added_in_pairs(parts: Sequence[Part], add: Callable[[Part, Part], Part]) -> Part:

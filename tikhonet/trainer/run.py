@@ -21,14 +21,15 @@ from tikhonet.network.arguments import COUNT, SEED, check_numbers, check_type
 from tikhonet.network.graph import Array, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
-from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, add_numbers, as_batches, checked, mean
+from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, as_batches, checked, mean
+from tikhonet.trainer.rank_sums import input_scale
 from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
 from tikhonet.trainer.state import TrainingState
-from tikhonet.trainer.statistics import fit_classifier, is_finite, mean_squares
+from tikhonet.trainer.statistics import fit_classifier, is_finite
 from tikhonet.trainer.step import NUMERICAL, Stepper
 from tikhonet.trainer.sweep import TINY
 from tikhonet.trainer.training import Epoch, Training, best_epoch
@@ -97,14 +98,14 @@ class Stochastic(Recipe):
         `validation` is (X, targets) or (X, targets, weight): the epoch with the least loss on it is returned. `start`
         holds weights to begin with; `resume` the state of a run to go on with, also one from within an epoch. `watch`
         is called after every epoch, and ends the run by returning True. `reduce` adds up over the ranks of a run on
-        many machines, each of which has rows of its own in as many batches, the same seed and the same answers of
-        `watch`.
+        many machines (`Ranks`), each of which has rows of its own, batches of `batch_size` of them, the same seed and
+        the same answers of `watch`.
         """
         check_type("problem", problem, Problem)
         check_type("resume", resume, TrainingState, NoneType)
         SEED.check("seed", seed)
         X = problem.network.rows(X)
-        batches = as_batches(X, targets, weight, self.batch_size, dtype, device, whole=self.polish is not None)
+        batches = as_batches(X, targets, weight, self.batch_size, dtype, device, self.polish is not None, reduce)
         first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
         if first is None:
             raise ValueError("the iterable of batches must hold at least one batch")
@@ -266,12 +267,6 @@ class _Features:
         network = self.run.problem.network
         for _, batch in self.run.epoch(torch.Generator().manual_seed(0)):
             yield batch._replace(X=network.features(batch.X, self.W).div_(self.unit))
-
-
-def input_scale(X: Tensor, reduce: Reduce) -> float:
-    """The rms of the inputs; 1 where they are all zero."""
-    rows = add_numbers(reduce, len(X))[0]
-    return float(mean_squares(reduce, rows, X.double())[0].sqrt()) or 1.0
 
 
 def check_validation(problem: Problem, validation: Validation, first: Batch) -> Batch:
