@@ -185,7 +185,7 @@ def test_files_without_names_take_the_label_by_index(run, tmp_path, suffix):
 
 def test_every_parameter_that_words_and_numbers_can_say_is_an_option_with_its_description(run):
     """None is written again for the command line, so none can be forgotten or out of date there."""
-    objects = {"network", "callbacks", "verbose", "warm_start"}
+    objects = {"callbacks", "verbose", "warm_start"}
     elsewhere = {"hidden_layer_sizes": "hidden", "n_bits": "bits", "n_iter_no_change": "patience"}
     elsewhere |= {"random_state": "seed", "n_jobs": "threads", "categorical_features": "categorical"}
     told = " ".join(run("fit", "--help").out.split())

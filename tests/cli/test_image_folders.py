@@ -100,3 +100,13 @@ def test_one_class_is_named_without_an_option(folders, tmp_path, mistake):
     for label in range(1, 10):
         shutil.rmtree(tmp_path / "train" / str(label))
     assert "the labels must hold at least 2 classes, got 1 class: 0" in mistake(*FIT, "--task", "hash", code=1)
+
+
+def test_a_network_of_convolutions_by_its_name(run, folders, mistake):
+    run(*FIT, "--network", "lenet", "--image-size", 12)
+    assert run("evaluate", "m", "--data", "train", "--json").document["error_percent"] < 50
+    assert "u1  6x12x12 = relu" in run("info", "m").out
+    assert len(run("predict", "m", "--data", "new").out.splitlines()) == 11
+    run("export", "m", "--format", "c", "-o", "m.c")
+    assert "small-conv" in mistake(*FIT, "--network", "small-con")
+    assert "wants larger images" in mistake(*FIT, "--network", "lenet")

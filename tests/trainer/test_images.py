@@ -65,7 +65,7 @@ def test_the_direction_of_a_step_is_that_of_autograd_in_the_metric_of_patches():
     network = Network.sequential((1, 5, 5), Conv2d(3, 3), 4, bias=False)
     X, Y = normal(50, 25), normal(50, 2, seed=1)
     start = network.random_weights(0, dtype=torch.float64)
-    plain = {"momentum": 0.0, "memory": 0.0, "averaging": 0.0, "drop_features": 0.0}
+    plain = {"change": 0.3, "momentum": 0.0, "memory": 0.0, "averaging": 0.0, "drop_features": 0.0}
     solver = Stochastic(epochs=1, batch_size=50, damping_U=1e9, refit=False, **plain)
     run = solver.run(Problem(network, lift="fenchel", gamma=1.0), X, Y, start=start, dtype=torch.float64)
     step = run.blocks.W[1, 0] - start[1, 0]

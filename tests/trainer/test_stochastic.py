@@ -22,6 +22,8 @@ from tikhonet import (
     certify,
 )
 from tikhonet.trainer.batches import ArrayBatches, Batch
+from tikhonet.trainer.pace import Pace
+from tikhonet.trainer.state import TrainingState
 from tikhonet.trainer.training import best_epoch
 
 
@@ -99,10 +101,28 @@ def test_early_stopping_returns_the_best_epoch(digits):
     )
     assert training.status is Status.EARLY_STOPPED
     best = min(training.epochs, key=lambda epoch: epoch.validation_loss)
-    assert best.number == len(training.epochs) - 2
+    assert best.number == 3  # epochs 6 and 7 anneal from it, and are no better
+    assert len(training.epochs) == 6
     solver = Stochastic(epochs=50, batch_size=100)
     again = solver.run(problem, X, shuffled, watch=lambda epoch: epoch.number == best.number)
     assert same(training, again)
+
+
+def test_early_stopping_anneals_the_steps_before_it_ends_a_run(digits, monkeypatch):
+    X, y, X_test, y_test = digits
+    problem, rates = Problem(SMALL64, lift=Fenchel()), []
+    rate = Pace.rate
+    monkeypatch.setattr(Pace, "rate", lambda self, t, trust: rates.append(rate(self, t, 1.0)) or rates[-1])
+    noisy = torch.where(torch.rand(len(y), generator=torch.Generator().manual_seed(0)) < 0.5, y, y.roll(1))
+    solver = Stochastic(epochs=200, batch_size=100, patience=3)
+    training = solver.run(
+        problem, X, problem.loss.encode(noisy, 10), validation=(X_test, problem.loss.encode(y_test, 10))
+    )
+    assert training.status is Status.EARLY_STOPPED
+    assert len(training.epochs) < 100
+    assert rates[-1] < 0.1 * rates[0]
+    before = [epoch.validation_loss for epoch in training.epochs[: training.state.undone]]
+    assert min(epoch.validation_loss for epoch in training.epochs) < min(before)
 
 
 def test_validation_rows_count_by_their_weights(digits):
@@ -248,3 +268,26 @@ def test_without_a_refit_the_classifier_is_the_running_average(digits):
     torch.testing.assert_close(found, fitted.blocks.V, rtol=1e-9, atol=1e-9)
     loss = [float(problem.loss.value(targets, features.X @ V.T).sum()) for V in (left.blocks.V, found)]
     assert loss[1] < loss[0]
+
+
+def test_the_last_of_several_validation_sets_decides_by_the_metric(digits):
+    """The metric here prefers early epochs, which no loss would."""
+    X, y, X_test, y_test = digits
+    problem = Problem(SMALL64, lift=Fenchel())
+
+    class Norm:
+        larger = False
+
+        def __call__(self, targets, scores, weight):
+            return float(scores.norm())
+
+    T, T_test = problem.loss.encode(y, 10), problem.loss.encode(y_test, 10)
+    solver = Stochastic(epochs=4, batch_size=300, patience=10)
+    training = solver.run(problem, X, T, validation=[(X, T), (X_test, T_test)], metric=Norm())
+    assert [len(epoch.validation) for epoch in training.epochs] == [2] * 4
+    last = [epoch.validation[-1] for epoch in training.epochs]
+    assert [epoch.validation_loss for epoch in training.epochs] == [found.loss for found in last]
+    assert best_epoch(training.epochs).metric == min(found.metric for found in last)
+    alone = solver.run(problem, X, T, validation=(X_test, T_test))
+    assert [epoch.validation_loss for epoch in alone.epochs] == [found.loss for found in last]
+    assert TrainingState.from_dict(training.state.state_dict()).epochs == training.epochs

@@ -26,6 +26,7 @@ from tikhonet.cli.mistakes import Failure, OptionError, check_name, one_of
 from tikhonet.cli.outputs import Answer, errors, facts, headline, held_out, output_option, save_or_rescue
 from tikhonet.cli.progress import by_chunks, stoppable
 from tikhonet.data.bar import Bar
+from tikhonet.data.folder import shape_of
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import describe
 from tikhonet.estimators.classifier import BCDClassifier
@@ -204,6 +205,8 @@ def fit(
     given = {name: value for name, value in parameters.items() if value is not None}
     chosen = {name: PARAMETERS[name].value(value, task) for name, value in given.items()}
     check_effect(chosen)
+    if isinstance(chosen.get("network"), str) and (shape := shape_of(rows.feature_names, rows.X.shape[1])):
+        chosen.setdefault("input_shape", shape if len(shape) == 3 else (1, *shape))
     estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)
     seconds, advice = train(estimator, rows.X, y)
     if task == "hash":
@@ -257,7 +260,8 @@ def check_effect(chosen: dict[str, Any]) -> None:
 def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]:
     """The seconds that it took, and what to do where it stopped short; a run in which no epoch ended is an error."""
     estimator._validate_params()
-    clock, total = time.perf_counter(), most_iterations(estimator, len(X))
+    network = estimator._network(X.shape[1]) if estimator.network else None
+    clock, total = time.perf_counter(), most_iterations(estimator, len(X), network)
     with Bar("training", total) as bar, stoppable() as stop, warnings.catch_warnings(record=True) as caught:
 
         def watch(record: Any) -> None:

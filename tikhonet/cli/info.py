@@ -19,6 +19,7 @@ from tikhonet.estimators.files import plain
 from tikhonet.model.columns import Columns
 from tikhonet.network.extras import MissingExtraError
 from tikhonet.network.graph import BIAS, Network, Weights
+from tikhonet.network.shapes import shown_shape
 
 EXAMPLE = "tikhonet info"
 
@@ -119,19 +120,19 @@ def zeros(sparsity: dict[str, Any]) -> str:
 
 def draw_text(network: Network, W: Weights, outputs: int) -> str:
     """Layers with their widths, and between them what feeds each: learned matrices with their zeros, identities."""
-    lines = [f"x   {network.widths[0]} inputs"]
+    lines = [f"x   {shown_shape(network.shapes[0])} inputs"]
     for n in network.hidden:
         for m in reversed(network.sources(n)):
             edge = network.edges[n, m]
             if edge.constant:
                 continue
-            text = f"{edge.name} ({network.widths[n]})"
+            text = f"{edge.name} ({shown_shape(network.shapes[n])})"
             if edge.learned:
                 rows, columns = edge.shape
                 text = f"W[{n},{m}] {rows} x {columns}, {100 * share_nonzero(W[n, m]):.1f}% nonzero"
             lines.append(f"|     {f'u{m}' if m else 'x'} -> {text}")
         bias = " + bias" if BIAS in network.sources(n) else ""
-        lines.append(f"u{n}  {network.widths[n]} = {network.activation.formula(f'sum{bias}')}")
+        lines.append(f"u{n}  {shown_shape(network.shapes[n])} = {network.activation.formula(f'sum{bias}')}")
     lines += ["|     the head, a linear map", f"y   {outputs} outputs"]
     return "\n".join(lines)
 

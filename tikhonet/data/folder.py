@@ -18,6 +18,7 @@ from tikhonet.data.obtain import StrPath
 from tikhonet.data.tables import Table, default_names
 from tikhonet.model.reading import check_growth, complaint
 from tikhonet.network.extras import require
+from tikhonet.network.shapes import square_images
 
 KINDS = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".pgm", ".ppm")
 GREY = ("1", "L", "LA", "La", "I", "F")
@@ -105,10 +106,8 @@ def shape_of(names: Sequence[str], width: int) -> Shape | None:
     """
     if names and names[-1].startswith(PIXEL):
         return tuple(int(last) + 1 for last in names[-1].removeprefix(PIXEL).split())
-    side, colour_side = math.isqrt(width), math.isqrt(width // 3)
-    if side**2 == width:
-        return side, side
-    return (3, colour_side, colour_side) if 3 * colour_side**2 == width else None
+    shape = square_images(width)
+    return shape and shape[shape[0] == 1 :]
 
 
 def own_shape(file: Path) -> Shape:

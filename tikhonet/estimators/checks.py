@@ -124,10 +124,11 @@ def check_validation(X_val: Any, y_val: Any, features: int) -> None:
         missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
         raise ArgumentError(missing, f"{missing} must go with {given}, got None; pass both or neither")
     shape = X_val.shape if hasattr(X_val, "shape") else np.shape(X_val)
-    if len(shape) != 2 or (shape[1] != features and not is_frame(X_val)):
+    if len(shape) < 2 or (math.prod(shape[1:]) != features and not is_frame(X_val)):
         raise ArgumentError("X_val", f"X_val must have as many features as X ({features}), got shape {shape}")
     if not (is_frame(X_val) or is_mixed(X_val)):
-        check_array(X_val, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan", input_name="X_val")
+        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        check_array(X_val, allow_nd=True, input_name="X_val", **options)
     y_val = check_array(y_val, ensure_2d=False, dtype=None, input_name="y_val")
     if len(y_val) != shape[0]:
         raise ArgumentError(

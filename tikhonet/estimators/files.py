@@ -24,6 +24,7 @@ from tikhonet.model.model_file import (
 )
 from tikhonet.model.reading import ModelFormatError, refusing
 from tikhonet.network.activation import Activation
+from tikhonet.network.graph import Network
 from tikhonet.problem.sets import ConvexSet
 from tikhonet.trainer.sparsity.zeros import Kind
 
@@ -44,7 +45,7 @@ def save_estimator(estimator: Any, path: Path, fitted: Fitted) -> None:
     header = {
         "estimator": type(estimator).__name__,
         "parameters": parameters,
-        "own_network": estimator.network is not None,
+        "own_network": isinstance(estimator.network, Network),
         "network": network_header(model.network),
         "columns": None if model.columns is None else model.columns.as_list(),
         "n_iter": fitted.iterations,

@@ -33,7 +33,7 @@ from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation, add_numbers
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
-from tikhonet.trainer.training import Epoch, best_epoch
+from tikhonet.trainer.training import Epoch
 
 HOLD_OUT_FROM = 100
 """Fewer rows are all trained on: what could be held out of them would tell nothing."""
@@ -112,12 +112,12 @@ class Plan:
         return trained
 
     def retrain(self, trained: Trained, rows: Rows, **start: Any) -> Trained:
-        """Train on all rows, up to the epoch that was best on those held out."""
-        assert isinstance(trained.history, list)
-        best = best_epoch(trained.history).number
-        course = self.course(rows, watch=lambda epoch: epoch.number >= best, **start)
-        again = course.run()
-        if again.iterations < best:  # interrupted
+        """Train on all rows as long as the network was that is best on those held out, in a run of the same plan."""
+        assert trained.state
+        planned = trained.state.end - trained.state.undone
+        start["watch"] = lambda epoch: epoch.number >= trained.passes
+        again = self.course(rows, epochs=planned or None, **start).run()
+        if again.iterations < trained.passes:  # interrupted
             return trained
         return replace(trained, W=again.W, V=again.V, state=again.state)
 
@@ -215,7 +215,7 @@ def fit_all(
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
     seed, unit = draw_seed(parameters, turn), rows.mean_weight(reduce)
     rows = rows.weighed_in(unit)
-    scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, reduce=reduce)
+    scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, network.shapes[0], reduce=reduce)
     rows = scaled(rows, scaling, parameters.dtype)
     count = round(add_numbers(reduce, len(rows))[0])
     target = target.started(rows, seed, warm.target if warm else None, reduce)
@@ -265,10 +265,10 @@ def hold_out(parameters: Parameters, rows: Rows, seed: int, count: int) -> Mask:
     return held
 
 
-def most_iterations(parameters: Parameters, rows: int) -> int:
-    """How many epochs or iterations a fit on so many rows may do."""
+def most_iterations(parameters: Parameters, rows: int, network: Network | None = None) -> int:
+    """How many epochs or iterations a fit of this network (a dense one) on so many rows may do."""
     method = parameters._method()
-    return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows, rows))))
+    return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows, rows)), network))
 
 
 class StoppedShort(ConvergenceWarning):

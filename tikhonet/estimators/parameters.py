@@ -11,7 +11,6 @@ from inspect import cleandoc, signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, get_args
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import (
     Interval,
@@ -21,6 +20,7 @@ from sklearn.utils._param_validation import (
 )
 
 from tikhonet.estimators.checks import ParameterError, check_callbacks, check_dropout, check_widths
+from tikhonet.estimators.networks import PRESETS, check_input_shape, network_for
 from tikhonet.estimators.solvers import METHODS, FullBatch, MiniBatch
 from tikhonet.network.activation import Activation
 from tikhonet.network.errors import ArgumentError
@@ -65,8 +65,12 @@ class Parameters(BaseEstimator):
     ----------
     hidden_layer_sizes : tuple of int, default=(200, 200), for the regressor (200,)
         The widths of the hidden layers; each has a bias. The last one gives the features.
-    network : Network, default=None
-        A network of your own, in place of `hidden_layer_sizes` and `skip`.
+    network : {"small-conv", "lenet"} or Network, default=None
+        A network of your own, or one of convolutions by name, in place of `hidden_layer_sizes` and `skip`. Where its
+        first layer is of images, the pixels of a channel are scaled by one number, and else each column by its own.
+    input_shape : (channels, height, width), default=None
+        The shape of the images in X, where X may be an array of images or of rows; None is that of `network`, and for
+        a network by name that of squares, grey or in three colours.
     skip : bool, default=False
         Add an identity edge between any two layers of equal width that are not neighbours, the input among them: with
         three hidden layers as wide as the input this is the paper's network, and its biases.
@@ -117,7 +121,7 @@ class Parameters(BaseEstimator):
     validation_fraction : float, default=0.15
         The share of rows held out for it; not used where `fit` is given validation data.
     n_iter_no_change : int, default=20
-        Epochs without a better held-out loss before training stops.
+        Epochs without a better held-out loss after which training goes back to the best one, anneals, and stops.
     warm_start : bool, default=False
         Start `fit` from the weights of the last one.
     random_state : int, RandomState or None, default=None
@@ -138,6 +142,7 @@ class Parameters(BaseEstimator):
     hidden_layer_sizes: Any = (200, 200)
     _: KW_ONLY
     network: Any = None
+    input_shape: Any = None
     skip: bool = False
     activation: Any = "relu"
     initial: Any = "auto"
@@ -171,7 +176,8 @@ class Parameters(BaseEstimator):
     _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (None, None)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden_layer_sizes": ["array-like", COUNT],
-        "network": [Network, None],
+        "network": [NameIn(lambda: PRESETS), Network, None],
+        "input_shape": [COUNT, "array-like", None],
         "skip": ["boolean"],
         "initial": [StrOptions(set(get_args(Initial)))],
         "activation": [NameIn(lambda: Activation.kinds), Activation],
@@ -209,6 +215,7 @@ class Parameters(BaseEstimator):
                 raise ParameterError(name, str(error)) from None
         if self.network is None:
             check_widths(self.hidden_layer_sizes)
+        check_input_shape(self.input_shape)
         check_dropout(self.dropout)
         check_callbacks(self.callbacks)
 
@@ -263,21 +270,7 @@ class Parameters(BaseEstimator):
 
     def _network(self, inputs: int) -> Network:
         """The network for so many inputs."""
-        if self.network is not None:
-            if self.network.widths[0] != inputs:
-                raise ArgumentError(
-                    "network",
-                    f"network must take as many inputs as X has features ({inputs}), got {self.network.widths[0]}; "
-                    "make a Network with that first width",
-                )
-            return self.network  # type: ignore[no-any-return]
-        hidden = [int(width) for width in np.atleast_1d(self.hidden_layer_sizes)]
-        widths = [inputs, *hidden]
-        edges: dict[tuple[int, int], Any] = {(n, n - 1): "dense" for n in range(1, len(widths))}
-        if self.skip:
-            pairs = ((n, m) for n in range(2, len(widths)) for m in range(n - 1))
-            edges |= {(n, m): "identity" for n, m in pairs if widths[n] == widths[m]}
-        return Network(widths, edges, bias=True, activation=self.activation)
+        return network_for(self, inputs)
 
 
 def documented(summary: str, own: str) -> str:

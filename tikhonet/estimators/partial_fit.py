@@ -62,7 +62,7 @@ def begin(parameters: Parameters, rows: Rows, target: Target, network: Network, 
         rows = canonical(both.X, both.Y, both.weight)
     seed, calls, unit = draw_seed(parameters), memory.calls + 1, rows.mean_weight()
     first, rows = rows if len(rows) < HOLD_OUT_FROM else None, rows.weighed_in(unit)
-    scaling = Scaling.fit(rows.X, rows.weight)
+    scaling = Scaling.fit(rows.X, rows.weight, network.shapes[0])
     rows = scaled(rows, scaling, parameters.dtype)
     target = target.started(rows, seed, None)
     plan = plan_for(parameters, rows, target, network, scaling, seed)
@@ -75,7 +75,8 @@ def go_on(parameters: Parameters, rows: Rows, target: Target, last: Fitted) -> F
     """The last fit after one more epoch over these rows."""
     seed, before = draw_seed(parameters), last.memory
     rows = rows.weighed_in(before.unit or rows.mean_weight())
-    scaling = last.model.scaling.with_more(rows.X, rows.weight, before.seen) if before.seen else last.model.scaling
+    scaling, shape = last.model.scaling, last.model.network.shapes[0]
+    scaling = scaling.with_more(rows.X, rows.weight, before.seen, shape) if before.seen else scaling
     rows = scaled(rows, scaling, parameters.dtype)
     plan = plan_for(parameters, rows, target, last.model.network, scaling, seed)
     state = before.state_for(parameters.dtype, parameters.device)

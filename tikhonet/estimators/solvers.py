@@ -39,7 +39,9 @@ SMALL_WORK = 1e8
 """Multiply-adds of a forward pass over a batch below which one thread computes: two were 4 to 40 times slower where
 other processes had the cores, since each small product waits for both."""
 GIVEN = 0.6
-"""The first step, whatever the batch, of networks of images, under a budget and in sets, which no rule covers."""
+"""The first step, whatever the batch, under a budget and in sets, which no rule covers."""
+IMAGES_BATCH = 250
+"""Rows of a batch of images, at most: fewer steps of more rows end worse."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Trained:
     certificate: Certificate
     iterations: int
     state: TrainingState | None = None
+    passes: int = 0
+    """Epochs that the network has behind it, where epochs were judged by rows held out."""
     outputs: Tensor | None = None
     """The network's outputs for the rows that it was trained on, where codes were made of them."""
 
@@ -64,8 +68,9 @@ class Trained:
     @classmethod
     def from_training(cls, training: Training) -> Trained:
         blocks, epochs, state = training.blocks, training.epochs, replace(training.state, best=None)
-        certificate = certify_training(training)
-        return cls(blocks.W, blocks.V, training.status, epochs, certificate, max(1, len(epochs)), state)
+        certificate, best = certify_training(training), training.state.best
+        passes = best.passes if best else len(epochs)
+        return cls(blocks.W, blocks.V, training.status, epochs, certificate, max(1, len(epochs)), state, passes)
 
 
 @dataclass(frozen=True)
@@ -160,11 +165,12 @@ class MiniBatch:
     } | NOT_CLAIMED
 
     def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
-        batch = default_batch(rows) if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
-        deep = network is not None and deep_and_plain(network)
-        drop = (None, None) if deep and isinstance(parameters.dropout, str) else parameters._dropout()
         images, budget = network is not None and network.has_images, parameters._budget()
-        given = images or ((budget or parameters.constraint) and not deep)
+        auto = min(default_batch(rows), IMAGES_BATCH) if images else default_batch(rows)
+        batch = auto if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
+        deep = network is not None and deep_and_plain(network)
+        drop = (None, None) if (deep or images) and isinstance(parameters.dropout, str) else parameters._dropout()
+        given = (budget or parameters.constraint) and not deep
         size = rows / max(1, round(rows / batch))
         return Stochastic(
             change=GIVEN / min(1.5, math.sqrt(size / 1000)) if given else None,
@@ -182,7 +188,7 @@ class MiniBatch:
 
     def run(self, course: Course) -> Trained:
         # Each run anneals its steps anew, however many there were before.
-        state = course.state and replace(course.state, step=0, epochs=[], best=None)
+        state = course.state and replace(course.state, step=0, epochs=[], best=None, undone=0, end=0)
         options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
         options |= {"dtype": course.X.dtype, "device": course.X.device, "watch": course.watch, "resume": state}
         start = course.start[0] if course.start else None

@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from tikhonet.estimators.checks import check_magnitude, check_weights
 from tikhonet.estimators.frames import array_columns, chosen_columns, frame_columns, frame_names, is_frame, is_mixed
+from tikhonet.estimators.networks import flat_rows
 from tikhonet.estimators.rows import Floats, Rows, canonical, dense
 from tikhonet.model.column import Values
 from tikhonet.model.columns import Columns
@@ -38,6 +39,7 @@ class Inputs:
         self, X: Any, y: Any = NO_LABELS, sample_weight: Any = None, *, anew: bool = True, **options: Any
     ) -> tuple[Floats, Any, Floats]:
         """Rows of numbers, y and the weights; the columns are learned from these rows unless a fit goes on."""
+        X = flat_rows(self.seen, X)
         if anew and not (self.seen.warm_start and self.last and width(X) == self.seen.n_features_in_):
             self.last = self.columns = None
         table, y = self._read(X, y, "X", anew or self.last is None, options)
@@ -48,7 +50,7 @@ class Inputs:
 
     def check(self, X: Any, y: Any = NO_LABELS, what: str = "X", **options: Any) -> tuple[Floats, Any]:
         """Rows of numbers with the columns that are known, and y."""
-        table, y = self._read(X, y, what, False, options)
+        table, y = self._read(flat_rows(self.seen, X, what), y, what, False, options)
         return self._numbers(table), y
 
     def rows(self, X: Floats, Y: Floats, weight: Floats) -> Rows:

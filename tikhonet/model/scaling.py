@@ -2,8 +2,9 @@
 
     x  ->  (clip(x, low, high) - shift) / scale
 
-`shift` and `scale` are the weighted mean and standard deviation. Where only a share p < 1/2 of the rows is not zero,
-the deviation is divided by sqrt(2p): that of a pixel which is seldom inked says how seldom rather than how much. The
+`shift` and `scale` are the weighted mean and standard deviation; the pixels of a channel of images share one of each,
+so that a pixel keeps its brightness among its neighbours. Where only a share p < 1/2 of the rows is not zero, the
+deviation is divided by sqrt(2p): that of a pixel which is seldom inked says how seldom rather than how much. The
 bounds lie `LIMIT` times the scale away, for the wild outlier; a constant feature has both bounds at its value, so it is
 zero always. A feature that is missing (NaN) counts as its mean, so it is zero too. Every sum over rows ends in
 `reduce`, and a largest value is found by sums too (`largest_exponent`).
@@ -11,6 +12,7 @@ zero always. A feature that is missing (NaN) counts as its mean, so it is zero t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -41,9 +43,15 @@ class Scaling:
     high: Floats
 
     @classmethod
-    def fit(cls, X: Floats, weight: Floats, limit: float = LIMIT, reduce: Reduce = keep) -> Scaling:
+    def fit(
+        cls, X: Floats, weight: Floats, shape: tuple[int, ...] = (), limit: float = LIMIT, reduce: Reduce = keep
+    ) -> Scaling:
+        """The scaling of rows, which are images where a shape (channels, height, width) is given."""
         shift, scale = spread(X, weight, reduce)
         nonzero = weighted_sum(lambda rows: rows != 0, X, weight, reduce) / added(weight.sum(), reduce)
+        if (pixels := math.prod(shape[1:])) > 1:
+            shift, scale = together(shift, scale, pixels)
+            nonzero = nonzero.reshape(-1, pixels).mean(1).repeat(pixels)
         scale = scale / np.sqrt(np.clip(2 * nonzero, TINY, 1.0))
         reach = limit * np.where(scale > 0, scale, 0.0)
         return cls(shift, np.where(scale > 0, scale, 1.0), shift - reach, shift + reach)
@@ -53,7 +61,7 @@ class Scaling:
         """Which features were not constant."""
         return self.low < self.high
 
-    def with_more(self, X: Floats, weight: Floats, seen: float) -> Scaling:
+    def with_more(self, X: Floats, weight: Floats, seen: float, shape: tuple[int, ...] = ()) -> Scaling:
         """The scaling after more rows.
 
         Features that were constant in rows of total weight `seen`, and no more are, get the spread of all rows; the
@@ -61,7 +69,7 @@ class Scaling:
         """
         if self.varies.all():
             return self
-        now = Scaling.fit(np.vstack([self.shift, X]), np.concatenate([[seen], weight]))
+        now = Scaling.fit(np.vstack([self.shift, X]), np.concatenate([[seen], weight]), shape)
         return Scaling(*(np.where(self.varies, old, vars(now)[name]) for name, old in vars(self).items()))
 
     def __call__(self, X: Floats, dtype: Any = np.float64) -> Floats:
@@ -104,6 +112,17 @@ def spread(X: Floats, weight: Floats, reduce: Reduce = keep) -> tuple[Floats, Fl
     variance = weighted_sum(lambda rows: np.square(rows / unit - mean), X, share, reduce)
     constant = variance <= (10 * np.finfo(float).eps) ** 2 * (1 + added(len(X), reduce) * mean**2)
     return mean * unit, np.where(constant, 0.0, np.sqrt(variance)) * unit
+
+
+def together(mean: Floats, deviation: Floats, pixels: int) -> tuple[Floats, Floats]:
+    """Mean and deviation of so many neighbouring columns at once, from those of each."""
+    unit = np.maximum(np.abs(mean), deviation).reshape(-1, pixels).max(1, keepdims=True)
+    unit[unit == 0] = 1.0
+    means, deviations = mean.reshape(-1, pixels) / unit, deviation.reshape(-1, pixels) / unit
+    middle = means.mean(1, keepdims=True)
+    total = np.sqrt((deviations**2 + (means - middle) ** 2).mean(1, keepdims=True))
+    total[total <= 10 * np.finfo(float).eps] = 0.0
+    return (middle * unit).repeat(pixels), (total * unit).repeat(pixels)
 
 
 def largest_exponent(largest: Floats, reduce: Reduce) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from numbers import Integral
 
@@ -35,6 +36,15 @@ def checked_shape(layer: int, given: int | Shape) -> Shape:
     if not _is_size(given):
         raise ValueError(f"widths: the width of layer {layer} must be an integer of at least 1, got {given!r}")
     return (int(given),)
+
+
+def square_images(width: int) -> Shape | None:
+    """The shape of square images of so many numbers, in grey or in three colours; no number is that of both."""
+    for channels in (1, 3):
+        side = math.isqrt(width // channels)
+        if channels * side**2 == width:
+            return channels, side, side
+    return None
 
 
 def shown_shape(shape: Shape) -> str:

@@ -54,9 +54,9 @@ SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.0
 steps are no better there than a given first one, since weights that go leave something to mend to the end."""
 CONFINED: dict[str, Any] = {"change": 0.3, "momentum": 0.95}
 """The steps of weights in a set: in the l1 ball those of the rule end with twice as many nonzeros at the same error."""
-IMAGES = replace(USUAL, change=0.3, momentum=0.95, metric="full", damping_W=1.0, drop_inputs=0.0)
-"""For networks of images: a patch has few entries, so the whole inverse is cheap. The rule of the steps was worse there
-than a given first one (docs/log/images.md)."""
+IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0)
+"""For networks of images: a patch has few entries, so the whole inverse is cheap. Batches of 125 to 250 suit its steps
+(docs/log/images.md)."""
 DEEP = Preset(
     first=0.4,
     momentum=0.7,

@@ -6,6 +6,7 @@ early stopping, going on, finishing.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -18,10 +19,11 @@ from torch import Tensor
 from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import Status
 from tikhonet.network.arguments import COUNT, SEED, check_numbers, check_type
-from tikhonet.network.graph import Array, Weights, tensor
+from tikhonet.network.graph import Array, Weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
-from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, as_batches, checked, mean
+from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, as_batches, checked
+from tikhonet.trainer.judge import Judge, Metric
 from tikhonet.trainer.rank_sums import input_scale
 from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.saving import changed
@@ -53,7 +55,8 @@ class Stochastic(Recipe):
     batch_size : int, default=1000
         Rows of a mini-batch.
     patience : int, default=10
-        Epochs without a better validation loss before a run with validation data stops.
+        Epochs without a better validation loss after which a run with validation data goes back to the best one,
+        anneals its steps from there, and stops.
     polish : BlockDescent, optional
         A full-batch solver to finish with, from the point reached.
     refit : bool, default=True
@@ -84,7 +87,8 @@ class Stochastic(Recipe):
         targets: Array | None = None,
         *,
         weight: Array | None = None,
-        validation: Validation | None = None,
+        validation: Validation | list[Validation] | None = None,
+        metric: Metric | None = None,
         start: Weights | None = None,
         resume: TrainingState | None = None,
         seed: int = 0,
@@ -95,7 +99,8 @@ class Stochastic(Recipe):
     ) -> Training:
         """Train on arrays X and targets, or on an iterable of batches given as X alone.
 
-        `validation` is (X, targets) or (X, targets, weight): the epoch with the least loss on it is returned. `start`
+        `validation` is (X, targets) or (X, targets, weight), or a list of such, of which the last decides: the epoch
+        with the least loss on it is returned, or with the best `metric` of targets, scores and weights. `start`
         holds weights to begin with; `resume` the state of a run to go on with, also one from within an epoch. `watch`
         is called after every epoch, and ends the run by returning True. `reduce` adds up over the ranks of a run on
         many machines (`Ranks`), each of which has rows of its own, batches of `batch_size` of them, the same seed and
@@ -106,11 +111,9 @@ class Stochastic(Recipe):
         SEED.check("seed", seed)
         X = problem.network.rows(X)
         batches = as_batches(X, targets, weight, self.batch_size, dtype, device, self.polish is not None, reduce)
-        first = next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)
-        if first is None:
+        if (first := next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)) is None:
             raise ValueError("the iterable of batches must hold at least one batch")
         problem.check(Samples(first.X, first.targets))
-        rows = check_validation(problem, validation, first) if validation else None
         if resume:
             check_resumed(problem, resume, first)
         scale = resume.scale if resume else input_scale(first.X, reduce)
@@ -122,10 +125,11 @@ class Stochastic(Recipe):
         stepper = self.stepper.of(scaled, self, first, self.epochs * len(batches), generator, reduce)
         if resume:
             # Steps are counted by whole epochs, since the batches may have another size now.
-            state = replace(resume.copy(), step=len(resume.epochs) * len(batches) + resume.batches)
+            state = replace(resume.copy(), step=resume.passes * len(batches) + resume.batches)
         else:
             state = stepper.begin(first, start, scale, seed, generator)
-        return _Run(self, problem, batches, first, rows, stepper).go(state, watch)
+        judge = Judge.of(problem, validation, metric, first, reduce)
+        return _Run(self, problem, batches, first, judge, stepper).go(state, watch)
 
     def refit_V(
         self, problem: Problem, V: Tensor, batches: Iterable[Batch], unit: float = 1.0, reduce: Reduce = keep
@@ -145,12 +149,12 @@ class _Run:
     """In units of the inputs as given; the stepper's is in those of the scaled ones."""
     batches: Batches
     first: Batch
-    validation: Batch | None
+    judge: Judge | None
     stepper: Stepper
 
     def go(self, state: TrainingState, watch: Watch | None) -> Training:
         status, detail = Status.FINISHED, ""
-        while len(state.epochs) < self.solver.epochs:
+        while len(state.epochs) < (state.end or self.solver.epochs):
             before, clock = state.copy(), time.perf_counter()
             state = state if state.opened is not None else state.open_epoch(before)
             try:
@@ -167,31 +171,44 @@ class _Run:
                 break
             state = changed(state.close_epoch(), epochs=[*state.epochs, epoch])
             lowest = best_epoch(state.epochs)
-            if self.validation and epoch is lowest:
+            if self.judge and epoch is lowest:
                 state = changed(state, best=changed(state.copy(), best=None))
             asked = watch and watch(epoch)
-            if self.validation and epoch.number - lowest.number >= self.solver.patience:
-                status = Status.EARLY_STOPPED
-                break
-            if asked:
+            late = epoch.number - lowest.number >= self.solver.patience and epoch.number < self.solver.epochs
+            if self.judge and late and not state.end:
+                state = self.shortened(state)
+            if asked and epoch.number != state.end:
                 status = Status.INTERRUPTED
                 break
-        best = state.best if self.validation and status is not Status.NONFINITE else None
+        if state.end and status is Status.FINISHED:
+            status = Status.EARLY_STOPPED
+        best = state.best if self.judge and status is not Status.NONFINITE else None
         try:
             return self.finish(best or state, state, status, detail)
         except NUMERICAL as error:
             return self.finish(best or state, state, Status.NONFINITE, str(error))
 
+    def shortened(self, state: TrainingState) -> TrainingState:
+        """Back to the best epoch, from which steps anneal to the end of a run half as long again, or as is left."""
+        assert state.best
+        now, passes = len(state.epochs), state.best.passes
+        end = min(self.solver.epochs, now + max(1, passes // 2))
+        kept = {"epochs": state.epochs, "best": state.best, "generator": state.generator}
+        return changed(state.best.copy(), undone=now - passes, end=end, **kept)
+
     def steps(self, state: TrainingState) -> Iterator[TrainingState]:
         """The states after the steps of an epoch, or of what is left of it."""
-        generator, done = torch.Generator(), state.batches
+        generator, done, stepper = torch.Generator(), state.batches, self.stepper
+        if state.end:
+            total = (state.end - state.undone) * len(self.batches)
+            stepper = replace(stepper, pace=replace(stepper.pace, total=total))
         assert state.opened is not None
         generator.set_state(state.opened)
         for index, batch in self.epoch(generator, len(state.epochs) + 1):
             if index >= done:
                 if state.batches == 0:  # the order of the rows has been drawn now
                     state = changed(state, generator=generator.get_state())
-                state = changed(self.stepper(state, batch), batches=index + 1)
+                state = changed(stepper(state, batch), batches=index + 1)
                 yield state
 
     def epoch(self, generator: torch.Generator, number: int = 1) -> Iterator[tuple[int, Batch]]:
@@ -200,17 +217,11 @@ class _Run:
     def measure(self, state: TrainingState, seconds: float) -> Epoch:
         if not state.finite:
             raise FloatingPointError(f"epoch {len(state.epochs) + 1} gave NaN or infinity")
-        number, loss, error = len(state.epochs) + 1, state.epoch_loss / max(state.epoch_rows, TINY), float("nan")
-        value = loss
-        if self.validation:
-            X, targets, weight = self.validation
-            network, (W, V) = self.stepper.problem.network, (state.average.W, state.average.V)
-            scores = torch.cat([network.features(rows / state.scale, W) @ V.T for rows in X.split(4096)])
-            value = mean(self.problem.loss.rows(targets, scores), weight, self.stepper.reduce)
-            if targets.shape[1] > 1:
-                wrong = (scores.argmax(1) != targets.argmax(1)).double()
-                error = mean(wrong, weight, self.stepper.reduce)
-        return Epoch(number, loss, value, error, seconds, state.trust, state.rejected, state.density)
+        number, loss = len(state.epochs) + 1, state.epoch_loss / max(state.epoch_rows, TINY)
+        network, (W, V) = self.stepper.problem.network, (state.average.W, state.average.V)
+        found = self.judge(lambda X: network.features(X / state.scale, W) @ V.T) if self.judge else []
+        judged = (found[-1].loss, found[-1].error) if found else (loss, math.nan)
+        return Epoch(number, loss, *judged, seconds, state.trust, state.rejected, state.density, found)
 
     def finish(self, best: TrainingState, last: TrainingState, status: Status, detail: str) -> Training:
         """The network of the best state, in units of the inputs as given, its classifier refitted on clean features."""
@@ -267,20 +278,6 @@ class _Features:
         network = self.run.problem.network
         for _, batch in self.run.epoch(torch.Generator().manual_seed(0)):
             yield batch._replace(X=network.features(batch.X, self.W).div_(self.unit))
-
-
-def check_validation(problem: Problem, validation: Validation, first: Batch) -> Batch:
-    """The validation rows in the type of the first batch and on its device; raises where they do not fit."""
-    try:
-        X, *rest = validation
-        rows = Batch(*(tensor(part).to(first.X) for part in (problem.network.rows(X), *rest)))
-        problem.check(Samples(*rows))
-        outputs = first.targets.shape[1]
-        if rows.targets.shape[1] != outputs:
-            raise ValueError(f"targets must have {outputs} columns, got {rows.targets.shape[1]}")
-    except ValueError as error:
-        raise ValueError(f"validation: {error}") from None
-    return rows
 
 
 def check_resumed(problem: Problem, state: TrainingState, first: Batch) -> None:

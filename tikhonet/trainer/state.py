@@ -47,7 +47,11 @@ class TrainingState:
     """Where weights may be nonzero under a budget, and the share of them that this is."""
     density: float = 1.0
     best: TrainingState | None = None
-    """The state after the epoch with the least validation loss; None without validation data."""
+    """The state after the best epoch; None without validation data."""
+    undone: int = 0
+    """Epochs that were taken back, so that steps anneal from the best one on."""
+    end: int = 0
+    """The epoch that the run then ends with; 0 where it ends with the solver's last one."""
 
     good: TrainingState | None = None
     """Within an epoch: the last good state, which a bad stretch goes back to."""
@@ -67,6 +71,11 @@ class TrainingState:
             layers={n: layer.copy() for n, layer in self.layers.items()},
             classifier=self.classifier.copy(),
         )
+
+    @property
+    def passes(self) -> int:
+        """Epochs that the weights have behind them."""
+        return len(self.epochs) - self.undone
 
     @property
     def finite(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,21 @@ from tikhonet.trainer.sparsity.zeros import Sparsity
 
 @saved
 @dataclass(frozen=True)
+class Measures:
+    """What one set of validation rows says of a network, by their weights."""
+
+    loss: float
+    """The mean loss."""
+    error: float
+    """The share of rows whose largest score is not their target's; NaN for one output."""
+    metric: float
+    """The metric that the run was given; NaN without one."""
+    cost: float
+    """What epochs are compared by, the least being best: the metric, negated where larger is better, or the loss."""
+
+
+@saved
+@dataclass(frozen=True)
 class Epoch:
     """One pass of the stochastic trainer over the data."""
 
@@ -21,19 +37,31 @@ class Epoch:
     loss: float
     """The mean training loss, each batch's before its own step."""
     validation_loss: float
-    """The mean loss on the validation data, by their weights; without any, the training loss."""
+    """That of the last set of validation rows; without any, the training loss."""
     validation_error: float
-    """The share of validation rows, by weight, whose largest score is not their target's; NaN for one output."""
+    """That of the last set of validation rows; NaN for one output."""
     seconds: float
     trust: float
     rejected: int
     density: float = 1.0
     """The share of weights that a budget still allowed."""
+    validation: list[Measures] = field(default_factory=list)
+    """What each set of validation rows says, in the order given; the last decides which epoch is best."""
+
+    @property
+    def metric(self) -> float:
+        """The metric on the last set of validation rows; NaN without one."""
+        return self.validation[-1].metric if self.validation else math.nan
+
+    @property
+    def cost(self) -> float:
+        """What epochs are compared by, the least being best."""
+        return self.validation[-1].cost if self.validation else self.validation_loss
 
 
 def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
-    """The epoch with the least validation loss, among those whose density is the last one's."""
-    return min(epochs, key=lambda epoch: (epoch.density, epoch.validation_loss))
+    """The epoch with the least cost, then the least validation loss, among those whose density is the last one's."""
+    return min(epochs, key=lambda epoch: (epoch.density, epoch.cost, epoch.validation_loss))
 
 
 @dataclass(frozen=True)
