@@ -21,6 +21,7 @@ BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
     "tikhonet.trainer.judge": "what epochs are judged by, apart from the run that asks",
+    "tikhonet.model.logistic": "a head of sums over rows alone, beside scikit-learn's",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.torch_building": "from a network to a module, apart from the way back",
     "tikhonet.model.torch_rules": "each layer of torch by itself, apart from the graph of their calls",

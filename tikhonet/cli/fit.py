@@ -10,6 +10,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -33,6 +34,7 @@ from tikhonet.estimators.classifier import BCDClassifier
 from tikhonet.estimators.fitting import StoppedShort, most_iterations
 from tikhonet.estimators.regressor import BCDRegressor
 from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.problem.ranks import Ranks
 
 EXAMPLE = "tikhonet fit --data digits --solver proximal --max-iter 5 --output my.model"
 
@@ -192,6 +194,8 @@ def fit(
 
     The rows are those of a file of your own, the images of a folder whose subfolders are the classes, or the training
     part of a data set. Ctrl-C ends training after the epoch that is running, and saves what was learned.
+
+    Under `torchrun --nproc-per-node=2 -m tikhonet fit ...` each process trains on its share of the rows.
     """
     rows = source.read("train", task, size=image_size, categories=names(parameters.get("categorical_features")))
     y = source.labels(rows, 1 if task == "classification" else None)
@@ -208,7 +212,9 @@ def fit(
     if isinstance(chosen.get("network"), str) and (shape := shape_of(rows.feature_names, rows.X.shape[1])):
         chosen.setdefault("input_shape", shape if len(shape) == 3 else (1, *shape))
     estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)
-    seconds, advice = train(estimator, rows.X, y)
+    seconds, advice, rank = train(estimator, rows.X, y)
+    if rank:  # the first process alone has something to say
+        raise typer.Exit(EXIT_CODES.get(estimator.status_, 0))
     if task == "hash":
         measures = dict(estimator.report_.to_dict())
     else:
@@ -257,12 +263,18 @@ def check_effect(chosen: dict[str, Any]) -> None:
             raise OptionError(option, f"has no effect without {other}; add that, or leave it out")
 
 
-def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]:
-    """The seconds that it took, and what to do where it stopped short; a run in which no epoch ended is an error."""
+def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str, int]:
+    """The seconds that it took, what to do where it stopped short, and the number of this process among all.
+
+    A run in which no epoch ended is an error.
+    """
     estimator._validate_params()
     network = estimator._network(X.shape[1]) if estimator.network else None
     clock, total = time.perf_counter(), most_iterations(estimator, len(X), network)
-    with Bar("training", total) as bar, stoppable() as stop, warnings.catch_warnings(record=True) as caught:
+    with Ranks() as ranks, stoppable() as stop, warnings.catch_warnings(record=True) as caught, ExitStack() as shown:
+        bar, mine = Bar("training", total), ranks.shard(len(X))
+        if ranks.rank == 0:
+            shown.enter_context(bar)
 
         def watch(record: Any) -> None:
             done, text = describe(record)
@@ -272,7 +284,7 @@ def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]
                 bar.pulse(f"{text}  fitting the head")
 
         warnings.simplefilter("always", StoppedShort)
-        estimator.set_params(callbacks=[watch, stop]).fit(X, y)
+        estimator.set_params(callbacks=[watch, stop]).fit(X[mine], y[mine])
     estimator.set_params(callbacks=None)
     status, advice = estimator.status_, REMEDIES.get(estimator.status_, "")
     if status is Status.INTERRUPTED and estimator.n_iter_ == 0:
@@ -284,4 +296,4 @@ def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str]
             advice = advice or warning.message.remedy.replace("max_iter", PARAMETERS["max_iter"].option)
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return time.perf_counter() - clock, advice
+    return time.perf_counter() - clock, advice, ranks.rank

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
+from tikhonet.estimators.all_ranks import all_labels, row_count
 from tikhonet.estimators.checks import check_validation
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.estimator import BCDEstimator
@@ -81,7 +82,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         inputs = Inputs(self)
         X, y, weight = inputs.fit(X, y, sample_weight)
         check_classification_targets(y)
-        labels = np.unique(y)
+        labels = all_labels(np.unique(y))
         if self.warm_start and self._last and not np.array_equal(labels, self.classes_):
             raise ArgumentError(
                 "warm_start",
@@ -89,9 +90,9 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             )
         target = self._target(labels)
         rows, validation = inputs.rows(X, target.in_numbers(y), weight), None
-        if self.n_networks == "auto" and self.n_bins == "auto" and len(rows) < AVERAGE_FROM:
+        if self.n_networks == "auto" and self.n_bins == "auto" and row_count(len(rows)) < AVERAGE_FROM:
             rows = inputs.without_pieces(rows)
-        if len(present := np.unique(rows.Y)) < 2:
+        if len(present := all_labels(np.unique(rows.Y))) < 2:
             raise ArgumentError(
                 "y",
                 f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
@@ -105,7 +106,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 Rows(inputs.encoded(X_val), target.in_numbers(y_val, "y_val"), np.ones(len(y_val))), factors
             )
         rows = weigh(rows, factors)
-        if (count := self._networks(len(rows), inputs)) == 1:
+        if (count := self._networks(row_count(len(rows)), inputs)) == 1:
             return self._keep(fit(self, rows, target, validation=validation, last=self._last), inputs)
         return self._keep(fit_several(self, rows, target, self._members(count, inputs), validation), inputs)
 

@@ -19,10 +19,12 @@ import numpy as np
 import torch
 
 from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
+from tikhonet.model.logistic import fit_logistic
 from tikhonet.model.scaling import Floats
 from tikhonet.model.svm import GRID, fit_linear_svm
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.registry import Registry
+from tikhonet.problem.samples import keep
 
 UNREACHED = 1e3
 """The score of a class without rows lies this far below zero."""
@@ -236,9 +238,16 @@ class Logistic(EstimatorHead):
     name = "logistic"
     grid = (0.3, 3.0, 30.0, 300.0)
     default = 10.0
-    calibrated = True
+    calibrated = by_sums = True
+
+    _point: tuple[Floats, Floats] | None = field(default=None, init=False, repr=False)
 
     def fit(self, data: HeadData, strength: float) -> Head:
+        if data.reduce is not keep:
+            self._point = fit_logistic(data, self.targets(data), strength, self._point)
+            V, b = self._point
+            reached = ~np.isnan(b)
+            return Head(np.where(reached[:, None], V, 0.0), np.where(reached, b, -UNREACHED))
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 

@@ -188,8 +188,8 @@ class GramDescent(torch.optim.Optimizer):
             rate = pace.rate(run["step"], run["trust"])
             R, Z = layer.direction(R).neg_(), inputs.outputs
             probed = add_numbers(self.reduce, len(Z))[0]
-            sizes = mean_squares(self.reduce, probed, A[: len(Z)] @ R.T, Z)
-            length, layer = pace.advance(layer, R, *sizes, rate)
+            latest, now = mean_squares(self.reduce, probed, A[: len(Z)] @ R.T, Z)
+            length, layer = pace.advance(layer, R, latest, now, rate)
             inputs.matrix = inputs.matrix.add_(layer.momentum, alpha=length)
         self.state[inputs.layer.weight]["layer"] = layer
 

@@ -152,7 +152,7 @@ class Ranks:
         """The numbers that all ranks give, in their order."""
         numbers = torch.zeros(self.size, dtype=torch.float64)
         numbers[self.rank] = number
-        return self(numbers).tolist()  # type: ignore[no-any-return]
+        return self(numbers).tolist()
 
     def gather(self, value: Any) -> list[Any]:
         """The values (anything that can be pickled) that all ranks give, in their order."""
@@ -195,3 +195,9 @@ def current_reduce() -> Reduce:
     """The `reduce` of the estimators: that of the `with Ranks()` they are in, or of one process."""
     ranks = _current.get()
     return keep if ranks is None or ranks.size == 1 else ranks
+
+
+def gather(value: Any) -> list[Any]:
+    """The values of all ranks of the `with Ranks()` that this is in, or this one alone."""
+    ranks = _current.get()
+    return [value] if ranks is None else ranks.gather(value)

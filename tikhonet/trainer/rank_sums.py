@@ -26,7 +26,7 @@ def added_symmetric(reduce: Reduce, rows: Mapping[int, Batch]) -> dict[int, Tens
 def mean_squares(reduce: Reduce, rows: float, *matrices: Tensor) -> list[float]:
     """The mean squares of several matrices that have so many rows over all ranks."""
     if reduce is keep:
-        return torch.stack([M.square().mean() for M in matrices]).tolist()  # type: ignore[no-any-return]
+        return torch.stack([M.square().mean() for M in matrices]).tolist()
     squares = reduce(torch.stack([M.square().sum() for M in matrices])).tolist()
     return [square / (rows * M.shape[1]) for square, M in zip(squares, matrices, strict=True)]
 
