@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tabular_data
+import step_rule_data
 import torch
 from machine import describe, images
 from sklearn.preprocessing import StandardScaler
@@ -66,8 +66,8 @@ class Task:
 
     def table(self, seed: int) -> Cell:
         """A split by the seed, standardised, with the estimators' network and batch."""
-        numeric = self.source in tabular_data.NUMBERS
-        X, y = (tabular_data.CLASSES | tabular_data.NUMBERS)[self.source]()
+        numeric = self.source in step_rule_data.NUMBERS
+        X, y = (step_rule_data.CLASSES | step_rule_data.NUMBERS)[self.source]()
         order = np.random.default_rng(seed).permutation(len(y))
         cut = min(TABLE_ROWS, 2 * len(y) // 3)
         first, rest = order[:cut], order[cut : cut + HELD]

@@ -1,164 +1,149 @@
-"""Default estimators against scikit-learn's on small and middling tables: score and fit time.
+"""Default estimators on 52 tables as they are: BCD, four gradient boostings, two networks and linear models.
 
-Every model sees the same splits (a quarter of the rows is tested on), on one thread, once with features (and numeric
-targets) as they are and once standardised. "tuned" chooses weight decay and rate among three settings on a fifth of
-the training rows. Each fit is one line of the results file, so that a run goes on where it was stopped.
+Every model sees the same three splits on one thread, raw columns, with its own defaults (`tabular_models.py`). The
+tables are in `tabular_data.py`. Each fit is one line of the records, so that a run goes on where it was stopped; the
+first split of all tables comes first. `--timings` measures fits of 150 rows and of 100,000 x 50 numbers instead.
 
-Usage: python benchmarks/tabular.py [--quick] [--output results/tabular] [--only NAME ...]
+The rivals are an extra of their own: pip install -c constraints.txt -e .[bench,report,rivals].
+`python docs/tables.py` makes the tables of the documents from the records, `--picture` the picture of their ranks.
+
+Usage: python benchmarks/tabular.py [--models NAME ...] [--tables NAME ...] [--splits 3] [--timings] [--picture]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tabular_data
 import torch
-from machine import describe
-from rich.console import Console
-from rich.table import Table
-from scipy.stats import rankdata
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedShuffleSplit, train_test_split
-from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.datasets import load_iris, make_classification, make_regression
+from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score, root_mean_squared_error
+from sklearn.model_selection import train_test_split
+from tabular_data import TABLES, TEST, TRAIN, Table
+from tabular_models import MODELS
 from threadpoolctl import threadpool_limits
 
-from tikhonet.estimators import BCDClassifier, BCDRegressor
+from tikhonet.paper.records import VERSION, append_record, hardware, read_lines, seal, versions
 
-SEEDS = 5
-GRID = [
-    {"alpha": [1e-4], "learning_rate_init": [1e-3, 1e-2]},
-    {"alpha": [1.0], "learning_rate_init": [1e-3]},
-]
-MODELS: dict[str, dict[str, Callable[[int], Any]]] = {
-    "classes": {
-        "BCD": lambda seed: BCDClassifier(random_state=seed),
-        "MLP": lambda seed: MLPClassifier(random_state=seed),
-        "MLP tuned": lambda seed: GridSearchCV(
-            MLPClassifier(random_state=seed), GRID, cv=StratifiedShuffleSplit(1, test_size=0.2, random_state=seed)
-        ),
-        "HistGradientBoosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
-        "linear": lambda seed: LogisticRegression(max_iter=1000),
-    },
-    "numbers": {
-        "BCD": lambda seed: BCDRegressor(random_state=seed),
-        "MLP": lambda seed: MLPRegressor(random_state=seed),
-        "MLP tuned": lambda seed: GridSearchCV(
-            MLPRegressor(random_state=seed), GRID, cv=ShuffleSplit(1, test_size=0.2, random_state=seed)
-        ),
-        "HistGradientBoosting": lambda seed: HistGradientBoostingRegressor(random_state=seed),
-        "linear": lambda seed: RidgeCV(np.logspace(-3, 3, 13)),
-    },
-}
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "benchmarks"
+KEYS = ("table", "split", "model")
 
 
-def scaled(model: Any, task: str) -> Any:
-    model = make_pipeline(StandardScaler(), model)
-    return model if task == "classes" else TransformedTargetRegressor(model, transformer=StandardScaler())
+@dataclass(frozen=True)
+class Fit:
+    """One model on one split of one table."""
+
+    content: dict[str, Any]
+
+    def to_json(self) -> str:
+        package = MODELS[self.content["model"]][1]
+        used = versions() | {package: version(package)}
+        return seal({"version": VERSION, **self.content, "versions": used, "hardware": hardware()})
 
 
-def fits(names: dict[str, list[str]], seeds: int, done: set[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+def fits(tables: list[str], models: list[str], splits: int, done: set[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     """One record for each fit that is not done yet, the models in turn on the same split."""
-    for seed in range(seeds):
-        for task, tables in names.items():
-            for table in tables:
-                X, y = tabular_data.load(table)
-                split = train_test_split(X, y, random_state=seed, stratify=y if task == "classes" else None)
-                for features in ("scaled", "raw"):
-                    for name, make in MODELS[task].items():
-                        key = {"table": table, "task": task, "seed": seed, "features": features, "model": name}
-                        if tuple(key.values()) not in done:
-                            yield key | measure(make(seed), task, features, split)
+    for split in range(splits):
+        for name in tables:
+            todo = [model for model in models if (name, split, model) not in done]
+            table = TABLES[name]() if todo else None
+            for model in todo:
+                yield dict(zip(KEYS, (name, split, model), strict=True)) | measure(model, table, split)
 
 
-def measure(model: Any, task: str, features: str, split: list[np.ndarray]) -> dict[str, float]:
-    X, X_test, y, y_test = split
-    model = scaled(model, task) if features == "scaled" else model
-    clock = time.perf_counter(), time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # MLP's and the linear models' convergence warnings: they run as they are
-        model.fit(X, y)
-    seconds = {"seconds": time.perf_counter() - clock[0], "cpu_seconds": time.process_time() - clock[1]}
-    figures = {"score": float(model.score(X_test, y_test)), "rows": len(X), **seconds}
-    if task == "classes":
-        probabilities = model.predict_proba(X_test)
-        figures["log_loss"] = float(log_loss(y_test, probabilities, labels=model.classes_))
-        figures["ece"] = calibration_error(probabilities, model.classes_ == y_test[:, None])
-    return figures
+def measure(model: str, table: Table, seed: int) -> dict[str, Any]:
+    """Fit on at most 3,000 rows, and score on those that are left."""
+    train = min(TRAIN, 3 * len(table.y) // 4)
+    X, X_test, y, y_test = train_test_split(
+        table.X,
+        table.y,
+        train_size=train,
+        test_size=min(TEST, len(table.y) - train),
+        random_state=seed,
+        stratify=table.y if table.task == "classes" else None,
+    )
+    fitted, seconds = timed(model, table.task, seed, X, y)
+    clock = time.process_time()
+    figures = (of_classes if table.task == "classes" else of_numbers)(fitted, X_test, y_test)
+    used = {"cpu_seconds": seconds, "score_seconds": time.process_time() - clock}
+    return {"task": table.task, "rows": len(X), "columns": X.shape[1], "tested": len(X_test)} | used | figures
 
 
-def calibration_error(probabilities: np.ndarray, hits: np.ndarray, bins: int = 10) -> float:
+def timed(model: str, task: str, seed: int, X: Any, y: np.ndarray) -> tuple[Any, float]:
+    made = MODELS[model][0](task, seed)
+    clock = time.process_time()
+    made.fit(X, y)
+    return made, time.process_time() - clock
+
+
+def of_classes(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
+    probabilities = np.asarray(model.predict_proba(X), dtype=float)
+    probabilities /= probabilities.sum(1, keepdims=True)
+    best, labels = probabilities.argmax(1), np.arange(probabilities.shape[1])
+    curve = probabilities[:, 1] if len(labels) == 2 else probabilities
+    return {
+        "accuracy": float((best == y).mean()),
+        "log_loss": float(log_loss(y, probabilities, labels=labels)),
+        "ece": calibration_error(probabilities.max(1), best == y),
+        "auc": float(roc_auc_score(y, curve, multi_class="ovr", labels=labels)),
+    }
+
+
+def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 10) -> float:
     """The mean gap between the highest probability and how often its class is right, over equal bins of it."""
-    best = probabilities.argmax(1)
-    confidence, right = probabilities.max(1), hits[np.arange(len(best)), best]
     groups = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = [abs((confidence - right)[groups == group].sum()) for group in range(bins)]
-    return float(sum(gaps) / len(best))
+    return float(sum(abs((confidence - right)[groups == group].sum()) for group in range(bins)) / len(right))
 
 
-def summary(records: list[dict[str, Any]], task: str, features: str) -> Table:
-    """Mean scores over the seeds for each table, then mean rank and total fit time."""
-    records = [record for record in records if record["task"] == task and record["features"] == features]
-    models, tables = list(MODELS[task]), list(dict.fromkeys(record["table"] for record in records))
-    scores = np.full((len(tables), len(models)), np.nan)
-    spreads, times = np.zeros_like(scores), np.zeros(len(models))
-    for i, table in enumerate(tables):
-        for j, model in enumerate(models):
-            found = [r for r in records if (r["table"], r["model"]) == (table, model)]
-            values = [r["score"] for r in found]
-            scores[i, j], spreads[i, j] = np.mean(values), np.std(values)
-            times[j] += sum(r["cpu_seconds"] for r in found)
-    what = "accuracy" if task == "classes" else "R2"
-    out = Table("table", *models, title=f"{what}, {features} features: mean over seeds (standard deviation)")
-    for i, table in enumerate(tables):
-        out.add_row(table, *(f"{100 * a:.1f} ({100 * b:.1f})" for a, b in zip(scores[i], spreads[i], strict=True)))
-    ranks = np.mean([rankdata(-row.round(4)) for row in scores], axis=0)
-    out.add_section()
-    out.add_row("mean rank", *(f"{rank:.2f}" for rank in ranks))
-    out.add_row("fit time, CPU s", *(f"{seconds:.1f}" for seconds in times))
-    for figure in ("log_loss", "ece") if task == "classes" else ():
-        means = [np.mean([r[figure] for r in records if r["model"] == model]) for model in models]
-        out.add_row(f"mean {figure}", *(f"{mean:.3f}" for mean in means))
-    return out
+def of_numbers(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
+    predicted = np.asarray(model.predict(X), dtype=float)
+    measures = {"r2": r2_score, "rmse": root_mean_squared_error, "mae": mean_absolute_error}
+    return {name: float(measure(y, predicted)) for name, measure in measures.items()}
 
 
-def main(output: Path, quick: bool, only: list[str]) -> None:
+def timings(models: list[str], repeats: int = 3) -> Iterator[dict[str, Any]]:
+    """CPU seconds of fits, the models in turn."""
+    iris, wide = load_iris(return_X_y=True), {"n_samples": 100_000, "n_features": 50, "n_informative": 20}
+    sizes = {
+        "150 rows": {"classes": iris, "numbers": (iris[0][:, :3], iris[0][:, 3])},
+        "100,000 x 50": {
+            "classes": make_classification(**wide, n_classes=5, random_state=0),
+            "numbers": make_regression(**wide, noise=10.0, random_state=0),
+        },
+    }
+    for size, tasks in sizes.items():
+        for repeat in range(repeats if size == "150 rows" else 1):
+            for task, (X, y) in tasks.items():
+                for model in models:
+                    found = {"cpu_seconds": timed(model, task, repeat, X, y)[1]}
+                    yield {"table": size, "split": repeat, "model": model, "task": task} | found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--timings", action="store_true")
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    names = {"classes": list(tabular_data.CLASSES), "numbers": list(tabular_data.NUMBERS)}
-    if quick:
-        names = {"classes": ["iris", "wine", "pima"], "numbers": ["diabetes"]}
-    if only:
-        names = {task: [name for name in tables if name in only] for task, tables in names.items()}
-    output.mkdir(parents=True, exist_ok=True)
-    path = output / ("quick.jsonl" if quick else "fits.jsonl")
-    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    keys = ("table", "task", "seed", "features", "model")
-    done = {tuple(record[key] for key in keys) for record in records}
-    with threadpool_limits(1), path.open("a") as file:
-        for record in fits(names, 1 if quick else SEEDS, done):
-            records.append(record | {"machine": describe()})
-            file.write(json.dumps(records[-1]) + "\n")
-            file.flush()
-    for task in MODELS:
-        for features in ("scaled", "raw"):
-            Console(width=120).print(summary(records, task, features))
+    folder = options.output / ("tabular_timings" if options.timings else "tabular")
+    done = {tuple(record[key] for key in KEYS) for _, record in read_lines(folder)}
+    todo = timings(options.models) if options.timings else fits(options.tables, options.models, options.splits, done)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # convergence warnings of MLP and of the linear models: they run as they are
+        for record in todo:
+            append_record(folder, Fit(record))
+            print(*(f"{value:.4g}" if isinstance(value, float) else value for value in record.values()), flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path("results/tabular"))
-    parser.add_argument("--quick", action="store_true", help="four small tables, one seed")
-    parser.add_argument("--only", nargs="*", default=[], help="names of tables")
-    arguments = parser.parse_args()
-    main(arguments.output, arguments.quick, arguments.only)
+    main()

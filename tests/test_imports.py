@@ -20,7 +20,6 @@ ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
-    "tikhonet.trainer.judge": "what epochs are judged by, apart from the run that asks",
     "tikhonet.model.logistic": "a head of sums over rows alone, beside scikit-learn's",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.torch_building": "from a network to a module, apart from the way back",
@@ -32,7 +31,6 @@ BOUNDARIES = {
     "tikhonet.hashing.engines": "faiss or NumPy behind one interface",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
     "tikhonet.paper.old_records": "files of version 0.1, apart from the present ones",
-    "tikhonet.paper.page": "from records to a page",
     "tikhonet.paper.mnist_figures": "figures of one experiment",
     "tikhonet.paper.sparse_findings": "findings of one experiment",
     "tikhonet.paper.literal_findings": "findings and figures of one experiment",
@@ -44,6 +42,7 @@ BOUNDARIES = {
     "tikhonet.paper.rivals_search": "the contenders of one experiment",
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
     "tikhonet.paper.baselines.layer_rules": "rules that see layers, apart from those that see gradients alone",
+    "tikhonet.cli.evaluation_page": "a page and its measures, apart from the command",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
 

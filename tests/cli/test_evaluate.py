@@ -70,3 +70,42 @@ def test_text_labels_do_not_meet_classes_that_are_numbers(mistake, model, tmp_pa
 def test_a_file_without_labels_is_refused(mistake, model, tmp_path):
     np.save(tmp_path / "rows.npy", np.ones((3, 64)))
     assert "--label" in mistake("evaluate", model, "--data", "rows.npy")
+
+
+@pytest.fixture
+def houses(tmp_path):
+    """Prices that follow the size, a class that follows the price, and a column of chance; one name is hostile."""
+    rng = np.random.default_rng(0)
+    size, chance = rng.uniform(30, 200, 300), rng.normal(size=300)
+    price = 3 * size + rng.normal(scale=20, size=300)
+    rows = [f"{a:.1f},{b:.2f},{c:.1f},{'dear' if c > 350 else 'cheap'}" for a, b, c in np.c_[size, chance, price]]
+    (tmp_path / "houses.csv").write_text("\n".join(["size,<i>$chance$,price,is", *rows]))
+
+
+@pytest.mark.usefixtures("houses")
+@pytest.mark.parametrize(
+    ("label", "other", "parts"),
+    [
+        (
+            "is",
+            "price",
+            ["figure-confusion", "figure-calibration", "log loss", "dear taken for cheap"],
+        ),
+        ("price", "is", ["figure-predicted", "figure-residuals", "R2", "How far off"]),
+    ],
+)
+def test_a_page_shows_the_mistakes_and_what_columns_are_worth(run, tmp_path, label, other, parts):
+    run("fit", "--data", "houses.csv", "--label", label, "--drop", other, "--hidden", "10", "-o", "m")
+    document = run("evaluate", "m", "--data", "houses.csv", "--page", "page.html", "--json").document
+    worth = document["importances"]
+    assert list(worth) == ["size", "<i>$chance$"]
+    assert worth["size"] > 5 * abs(worth["<i>$chance$"])
+    page = (tmp_path / "page.html").read_text()
+    assert all(part in page for part in [*parts, "figure-importances", "tikhonet evaluate m --data houses.csv"])
+    assert "<i>" not in page
+    assert "&lt;i&gt;$chance$" in page
+    assert "http" not in page.replace("http://www.w3.org", "")  # names of XML, which nobody fetches
+
+
+def test_a_page_must_end_as_pages_do(mistake, model):
+    assert "--page: must end in .html" in mistake("evaluate", model, "--data", "digits", "--page", "page.pdf")

@@ -34,6 +34,26 @@ def test_tabs_packed_files_and_decimal_commas(tmp_path):
     assert read_table(tmp_path / "rows.csv", wanted=Wanted()).X.tolist() == [[1.5, -2], [0.25, 1000]]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows.tsv", "a\tb\n1,5\t2\n3\t-4,25\n"),
+        ("rows.csv", 'a,b\n"1,5",2\n3,"-4,25"\n'),
+        ("rows.csv", "weight, kg;b\n1,5;2\n3;-4,25\n"),
+        ("rows.csv", "1,5;2\n3;-4,25\n"),
+    ],
+)
+def test_decimal_commas_are_understood_whatever_stands_between_cells(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert read_table(tmp_path / name, wanted=Wanted()).X.tolist() == [[1.5, 2], [3, -4.25]]
+
+
+def test_thousands_are_not_taken_for_decimals(tmp_path):
+    (tmp_path / "rows.csv").write_text('a,b\n"1,500",2\n"2,750",3\n')
+    with pytest.raises(DataError, match="got '1,500', which may be decimals or thousands"):
+        read_table(tmp_path / "rows.csv", wanted=Wanted())
+
+
 def test_a_few_words_among_numbers_are_an_error_unless_they_are_names(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("a,b\n1,2\n2,three\n4,4\n")

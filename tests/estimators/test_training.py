@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from tests.estimators.samples import QUICK, blobs, line, rings
 from tikhonet import Network, Status
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
-from tikhonet.estimators.fitting import StoppedShort
 from tikhonet.estimators.solvers import METHODS
+from tikhonet.estimators.stopping import StoppedShort
 from tikhonet.hashing import BCDHasher
 
 matplotlib.use("Agg")

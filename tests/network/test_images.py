@@ -179,9 +179,3 @@ def test_dense_reads_images_and_units_of_images_cannot_be_left_out():
     edge, some = network.edges[1, 0], torch.arange(3)
     with pytest.raises(ArgumentError, match="cannot be left out"):
         edge.select(torch.zeros(edge.shape), some, torch.arange(16))
-
-
-def test_a_matrix_too_large_is_not_made():
-    edge = Conv2d(8, 3, padding=1).join((8, 64, 64), (8, 64, 64))
-    with pytest.raises(ArgumentError, match="knows no conv2d"):
-        edge.export(torch.zeros(edge.shape))

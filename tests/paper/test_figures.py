@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tikhonet.paper.figures import Axis, Bars, Confusion, Dots, Line, Lines, Point, Values, spread
+from tikhonet.paper.figures import Axis, Bars, Dots, Line, Lines, Point, Values, spread
+from tikhonet.paper.prediction_figures import Cloud, Confusion
 from tikhonet.paper.sheets import COLOURS, Figure, short, tip
 
 ROWS = [Values("A", "Method A", "printed", [1.0, 3.0]), Values("B", "Method <B>", "sgd", [2.0, 2.0], hollow=True)]
@@ -39,6 +40,7 @@ FIGURES = {
     "dots": Dots(name="d", title="Dots", x=Axis("x"), rows=ROWS, references=[("here", 2.5)]),
     "bars": Bars(name="b", title="Bars", columns=["one", "two"], rows=ROWS, what="full"),
     "confusion": Confusion(name="c", title="Confusion", counts=np.array([[5, 1], [0, 4]]), labels=["no", "yes"]),
+    "cloud": Cloud(name="r", title="Cloud", x=Axis("x"), y=Axis("y"), dots=[(1, 2), (3, 5)], line=[(0, 0), (3, 3)]),
     "steps": Steps(name="s", title="Steps", heights=[10.0, 40.0, 25.0]),
 }
 

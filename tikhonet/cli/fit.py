@@ -31,8 +31,9 @@ from tikhonet.data.folder import shape_of
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import describe
 from tikhonet.estimators.classifier import BCDClassifier
-from tikhonet.estimators.fitting import StoppedShort, most_iterations
+from tikhonet.estimators.fitting import most_iterations
 from tikhonet.estimators.regressor import BCDRegressor
+from tikhonet.estimators.stopping import StoppedShort
 from tikhonet.hashing.hasher import BCDHasher
 from tikhonet.problem.ranks import Ranks
 

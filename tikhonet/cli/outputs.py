@@ -118,34 +118,37 @@ def headline(measures: Measures) -> str:
     return f"R2 {measures['r2']:.4f}, rms error {measures['rmse']:.4g}, mean absolute error {measures['mae']:.4g}"
 
 
-def output_option(text: str) -> Any:
+def output_option(text: str, *names: str) -> Any:
     """The option of the file to write."""
-    return typer.Option("--output", "-o", help=text, callback=check_output, metavar="FILE")
+    names = names or ("--output", "-o")
+
+    def check(path: Path | None) -> Path | None:
+        return path and check_output(path, names[0])
+
+    return typer.Option(*names, help=text, callback=check, metavar="FILE")
 
 
-def check_output(path: Path | None) -> Path | None:
+def check_output(path: Path, option: str = "--output") -> Path:
     """Raise unless a file can be made there, so that no work is lost for it."""
-    if path is None:
-        return None
     if path.is_dir():
-        raise OptionError("--output", f"must be a file, got the folder {path}; add a file name")
+        raise OptionError(option, f"must be a file, got the folder {path}; add a file name")
     if path.exists() and not path.is_file():
-        raise OptionError("--output", f"must be an ordinary file, got the device {path}")
+        raise OptionError(option, f"must be an ordinary file, got the device {path}")
     if not path.parent.is_dir():
-        raise OptionError("--output", f"the folder {path.parent} does not exist; make it first")
+        raise OptionError(option, f"the folder {path.parent} does not exist; make it first")
     if not os.access(path.parent, os.W_OK):
-        raise OptionError("--output", f"the folder {path.parent} cannot be written to; choose another")
+        raise OptionError(option, f"the folder {path.parent} cannot be written to; choose another")
     return path
 
 
-def check_ending(path: Path, allowed: tuple[str, ...]) -> None:
+def check_ending(path: Path, allowed: tuple[str, ...], option: str = "--output") -> None:
     """Raise unless the file has one of these endings."""
     kind = path.suffix.lower()
     if kind == ".npy" and kind not in allowed:
-        raise OptionError("--output", "a .npy holds one array only; use .npz or .csv for more")
+        raise OptionError(option, "a .npy holds one array only; use .npz or .csv for more")
     if kind not in allowed:
         listed = (" or " if len(allowed) == 2 else ", ").join(allowed)
-        raise OptionError("--output", f"must end in {listed}, got {path}{nearest(kind, allowed)}")
+        raise OptionError(option, f"must end in {listed}, got {path}{nearest(kind, allowed)}")
     if kind == ".parquet":
         try:
             require("pyarrow")

@@ -1,8 +1,8 @@
-"""Tables from text: commas (or, where the first line has none, semicolons or tabs) between cells.
+"""Tables from text: commas, semicolons or tabs between cells, whichever the first line has most of.
 
 Where columns of any kind are wanted, an empty cell is a missing value; a column is numbers if all cells that are not
-missing are, else dates of the form 2024-12-31 (with a time, perhaps), else text. Between semicolons, numbers may have
-decimal commas.
+missing are, else dates of the form 2024-12-31 (with a time, perhaps), else text. Numbers may have decimal commas; where
+commas stand between cells, they are in quotes, and no number may then be meant in thousands.
 """
 
 from __future__ import annotations
@@ -52,18 +52,19 @@ class CsvFile(TableFile):
     kind = ".csv"
 
     selects = True
-    marks: ClassVar[str] = ",;\t"
-    """What may stand between cells; the first of them that is in the first line does."""
+    marks: ClassVar[str] = ";,\t"
+    """What may stand between cells: the one that the first line has most of, decimal commas not counted."""
 
     def read(self) -> Table:
         try:
             with self.text() as file:
                 first = file.readline()
                 file.seek(0)
-                delimiter = next((mark for mark in self.marks if mark in first), self.marks[0])
+                bare = re.sub(r"(?<=\d),(?=\d)", "", first)
+                delimiter = max(self.marks, key=lambda mark: (bare.count(mark), mark in first))
                 reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
                 lines: Iterator[Line] = ((reader.line_num, cells) for cells in reader if cells)
-                if delimiter == ";" and self.wanted is not None:
+                if delimiter != "," and self.wanted is not None:
                     lines = ((line, [COMMA.sub(r"\1.\2", cell) for cell in cells]) for line, cells in lines)
                 return self.parse(lines)
         except UnicodeDecodeError:
@@ -126,6 +127,7 @@ class CsvFile(TableFile):
     def column(self, name: str, cells: list[str], lines: list[int]) -> NDArray[Any]:
         """Numbers with NaN, dates with NaT or text with None; a few words among numbers are an error."""
         assert self.wanted is not None
+        cells = self.with_points(name, cells, lines)
         values = [math.nan if no_number(cell) else float(cell) if is_number(cell) else None for cell in cells]
         wrong = [row for row, value in enumerate(values) if value is None or math.isinf(value)]
         if not wrong:
@@ -140,6 +142,18 @@ class CsvFile(TableFile):
         if all(DATE.fullmatch(cell) for cell in cells if cell):
             return np.array([cell or "NaT" for cell in cells], "datetime64[us]")
         return np.array([cell or None for cell in cells], object)
+
+    def with_points(self, name: str, cells: list[str], lines: list[int]) -> list[str]:
+        """The cells of a column with points for the decimal commas that were in quotes."""
+        commas = [row for row, cell in enumerate(cells) if COMMA.match(cell)]
+        if not commas or not all(no_number(cell) or is_number(cell) or COMMA.match(cell) for cell in cells):
+            return cells
+        if all(len(cells[row].partition(",")[2]) == 3 for row in commas):
+            raise DataError(
+                f"{self.path}, row {commas[0] + 1} (line {lines[commas[0]]}), column {name!r} must be a number, got "
+                f"{cells[commas[0]]!r}, which may be decimals or thousands; write it without the comma"
+            )
+        return [COMMA.sub(r"\1.\2", cell) for cell in cells]
 
     def is_header(self, cells: list[str]) -> bool:
         if len(cells) > 2 and cells == [str(k) for k in range(len(cells))]:  # the names that pandas gives

@@ -12,7 +12,7 @@ import numpy as np
 
 from tikhonet.descent.result import History
 from tikhonet.network.extras import require
-from tikhonet.trainer.training import Epoch
+from tikhonet.trainer.training import Epoch, best_epoch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,32 +69,57 @@ def describe(record: Epoch | History) -> tuple[int, str]:
     if isinstance(record, History):
         return record.iterations, f"objective {record.objective[-1]:.4g}"
     text = f"loss {record.loss:.4g}"
-    if not math.isnan(record.validation_error):
+    if not math.isnan(record.metric):
+        text += f"  validation metric {record.metric:.4g}"
+    elif not math.isnan(record.validation_error):
         text += f"  validation error {100 * record.validation_error:.2f}%"
     elif record.validation_loss != record.loss:
         text += f"  validation loss {record.validation_loss:.4g}"
     return record.number, text
 
 
-def plot_history(history: History | list[Epoch], ax: Axes | None = None) -> Axes:
-    """Draw the objective by iteration, or the loss by epoch with the held-out loss and error where there are any."""
-    if ax is None:
-        plt = require("matplotlib.pyplot")
-        ax = plt.subplots()[1]
+def plot_history(history: History | list[Epoch], ax: Axes | None = None, metric: str = "metric") -> Any:
+    """Draw the loss by epoch, or the objective by iteration, and beside it the metric or the error on validation rows.
+
+    On axes that are given there is room for the first alone, and they are returned; else all that were made, an array.
+    """
     if isinstance(history, History):
-        ax.plot(history.objective, label="objective (Eq. 4)")
-        ax.set(xlabel="iteration", ylabel="objective", yscale="log")
+        panels = {"objective": {"objective (Eq. 4)": history.objective}}
     else:
-        names = ("number", "loss", "validation_loss", "validation_error")
-        epochs, loss, held_out, error = (np.array([getattr(epoch, name) for epoch in history]) for name in names)
-        ax.plot(epochs, loss, label="training loss")
-        if (held_out != loss).any():
-            ax.plot(epochs, held_out, label="validation loss")
-        if np.isfinite(error).any():
-            ax.plot(epochs, error, "--", label="validation error")
-        ax.set(xlabel="epoch", ylabel="loss", yscale="log")
+        panels = {"loss": {"training": [epoch.loss for epoch in history]} | validation_lines(history, "loss")}
+        judged, wrong = validation_lines(history, "metric"), validation_lines(history, "error")
+        panels |= {metric: judged} if judged else {"error": wrong} if wrong else {}
+    if ax is not None:
+        draw_panel(ax, history, *next(iter(panels.items())))
+        return ax
+    figure = require("matplotlib.pyplot").figure(layout="constrained", figsize=(5 * len(panels), 4))
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for one, (name, lines) in zip(axes, panels.items(), strict=True):
+        draw_panel(one, history, name, lines)
+    return axes
+
+
+def validation_lines(history: list[Epoch], part: str) -> dict[str, list[float]]:
+    """A part of the measures by epoch, a line for each set of validation rows; none where it was not measured."""
+    sets = len(history[0].validation)
+    names = [f"validation set {k}" if sets > 1 else "validation" for k in range(sets)]
+    lines = {name: [getattr(epoch.validation[k], part) for epoch in history] for k, name in enumerate(names)}
+    return {name: values for name, values in lines.items() if np.isfinite(values).any()}
+
+
+def draw_panel(ax: Axes, history: History | list[Epoch], name: str, lines: dict[str, list[float]]) -> None:
+    """Draw lines of one quantity, and which epoch was best."""
+    by_epoch = isinstance(history, list)
+    first = 0 if {"training", "objective (Eq. 4)"} & set(lines) else 1  # a set has one colour on all axes
+    for k, (label, values) in enumerate(lines.items(), first):
+        ax.plot(np.arange(len(values)) + by_epoch, values, f"C{k}", label=label)
+    ax.set(xlabel="epoch" if by_epoch else "iteration", ylabel=name)
+    if first == 0 and all(min(values) > 0 for values in lines.values()):
+        ax.set_yscale("log")
+    if isinstance(history, list) and history[0].validation:
+        best = best_epoch(history).number
+        ax.axvline(best, color="0.6", linestyle=":", label=f"best epoch, {best}")
     ax.legend()
-    return ax
 
 
 def users_level() -> int:

@@ -118,19 +118,33 @@ def check_callbacks(callbacks: Any) -> None:
             )
 
 
-def check_validation(X_val: Any, y_val: Any, features: int) -> None:
+def validation_sets(X_val: Any, y_val: Any, eval_set: Any) -> list[tuple[Any, Any, str, str]]:
+    """The sets of validation rows, X and y, with the names that errors give them; none where none were given."""
+    if eval_set is None:
+        return [] if X_val is None and y_val is None else [(X_val, y_val, "X_val", "y_val")]
+    if X_val is not None or y_val is not None:
+        message = "eval_set must be None where X_val and y_val are given, got both; make them the last of eval_set"
+        raise ArgumentError("eval_set", message)
+    pairs = eval_set if isinstance(eval_set, (list, tuple)) else [eval_set]
+    if not pairs or not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
+        raise ArgumentError(
+            "eval_set", f"eval_set must be a list of pairs (X, y), got {type(pairs[0]).__name__ if pairs else 'none'}"
+        )
+    return [(X, y, f"eval_set[{k}][0]", f"eval_set[{k}][1]") for k, (X, y) in enumerate(pairs)]
+
+
+def check_validation(X_val: Any, y_val: Any, features: int, X_name: str = "X_val", y_name: str = "y_val") -> None:
     """Raise unless both are given, y_val finite and as long as X_val, and X_val as wide as X."""
     if X_val is None or y_val is None:
-        missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
+        missing, given = (X_name, y_name) if X_val is None else (y_name, X_name)
         raise ArgumentError(missing, f"{missing} must go with {given}, got None; pass both or neither")
     shape = X_val.shape if hasattr(X_val, "shape") else np.shape(X_val)
     if len(shape) < 2 or (math.prod(shape[1:]) != features and not is_frame(X_val)):
-        raise ArgumentError("X_val", f"X_val must have as many features as X ({features}), got shape {shape}")
+        raise ArgumentError(X_name, f"{X_name} must have as many features as X ({features}), got shape {shape}")
     if not (is_frame(X_val) or is_mixed(X_val)):
         options: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        check_array(X_val, allow_nd=True, input_name="X_val", **options)
-    y_val = check_array(y_val, ensure_2d=False, dtype=None, input_name="y_val")
+        check_array(X_val, allow_nd=True, input_name=X_name, **options)
+    y_val = check_array(y_val, ensure_2d=False, dtype=None, input_name=y_name)
     if len(y_val) != shape[0]:
-        raise ArgumentError(
-            "y_val", f"X_val and y_val must have the same number of rows, got {shape[0]} and {len(y_val)}"
-        )
+        message = f"{X_name} and {y_name} must have the same number of rows, got {shape[0]} and {len(y_val)}"
+        raise ArgumentError(y_name, message)

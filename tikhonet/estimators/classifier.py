@@ -13,9 +13,9 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from tikhonet.estimators.all_ranks import all_labels, row_count
-from tikhonet.estimators.checks import check_validation
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.estimator import BCDEstimator
+from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.parameters import COUNT, NameIn, Parameters, auto_or, build_problem, documented
@@ -26,7 +26,7 @@ from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes
 from tikhonet.model.heads import head_names
 from tikhonet.model.model import Model
-from tikhonet.model.reading import ModelFormatError, check_growth
+from tikhonet.model.reading import ModelFormatError
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 
@@ -50,6 +50,10 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             one row of `coef_` for each class.
         decision : {"forward", "energy"}, default="forward"
             The head's scores, or for each label the least energy (the inner minimum of f over u).
+        eval_metric : {"accuracy", "log_loss", "auc"} or callable, default=None
+            What early stopping and the best epoch go by, in place of the loss, on validation rows: those held out, or
+            given to `fit`. A function of y and probabilities, samples x classes, is taken for better where it is
+            larger; it gets `sample_weight` where it has such an argument. It sees the trained V, not yet the head.
         n_networks : "auto" or int, default="auto"
             Networks that are trained one after the other, side by side in one model: the mean of their scores decides.
             With `n_bins="auto"` the first, third, ... of them have pieces beside the numbers. `history_` and all that
@@ -62,6 +66,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     class_weight: Any = None
     head: Any = "logistic"
     decision: str = "forward"
+    eval_metric: Any = None
     n_networks: Any = "auto"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -70,14 +75,25 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "head": [NameIn(head_names), HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],
+        "eval_metric": [NameIn(lambda: metric_names(classes=True)), callable, None],
         "n_networks": auto_or(COUNT),
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        eval_set: Any = None,
+    ) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
 
-        Validation rows count by the weights of their classes.
+        `eval_set` is a list of such pairs (X, y), of which the last decides; `history_` has what each says of every
+        epoch. Validation rows count by the weights of their classes.
         """
         inputs = Inputs(self)
         X, y, weight = inputs.fit(X, y, sample_weight)
@@ -89,7 +105,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 f"warm_start needs the classes of the last fit ({self.classes_}), got {labels}; use warm_start=False",
             )
         target = self._target(labels)
-        rows, validation = inputs.rows(X, target.in_numbers(y), weight), None
+        rows = inputs.rows(X, target.in_numbers(y), weight)
         if self.n_networks == "auto" and self.n_bins == "auto" and row_count(len(rows)) < AVERAGE_FROM:
             rows = inputs.without_pieces(rows)
         if len(present := all_labels(np.unique(rows.Y))) < 2:
@@ -99,12 +115,10 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 f"{labels.tolist()[int(present[0])]!r}",
             )
         factors = target.factors(self.class_weight, rows)
-        if X_val is not None or y_val is not None:
-            check_validation(X_val, y_val, inputs.seen.n_features_in_)
-            X_val, y_val = inputs.check(X_val, y_val, "X_val")
-            validation = weigh(
-                Rows(inputs.encoded(X_val), target.in_numbers(y_val, "y_val"), np.ones(len(y_val))), factors
-            )
+        validation = [
+            weigh(Rows(inputs.encoded(X), target.in_numbers(y, name), np.ones(len(y))), factors)
+            for X, y, name in inputs.validation(X_val, y_val, eval_set)
+        ]
         rows = weigh(rows, factors)
         if (count := self._networks(row_count(len(rows)), inputs)) == 1:
             return self._keep(fit(self, rows, target, validation=validation, last=self._last), inputs)
@@ -174,7 +188,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         return [plain if k % 2 else everything for k in range(count)]
 
     def _target(self, labels: NDArray[Any]) -> Classes:
-        return Classes(labels, self._loss(), self.head, self.decision)
+        metric = make_metric(self.eval_metric, labels)
+        return Classes(labels, self._loss(), self.head, self.decision, metric=metric)
 
     @property
     def _classes(self) -> Classes:
@@ -252,28 +267,13 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             )
 
     def _target_to_file(self, target: Classes) -> dict[str, Any]:
-        labels = target.labels
-        return {"classes": labels.tolist(), "dtype": labels.dtype.str, "sharpness": dict(target.sharpness)}
+        return target.to_file()
 
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Classes:
-        dtype = np.dtype(str(kept["dtype"]))
-        if dtype.kind not in "biufUO":
-            raise ValueError(f"classes must be numbers or strings, got {dtype}")
-        names = list(kept["classes"])
-        if not 2 <= len(names) == model.outputs == len(model.V):
-            raise ValueError(f"there are {model.outputs} scores and {len(model.V)} rows of V for {len(names)} classes")
-        check_growth(len(names) * dtype.itemsize, sum(len(str(name)) for name in names))
-        labels = np.array(names, dtype)
-        if labels.tolist() != names or len(set(names)) < len(names):
-            raise ValueError(f"classes must be different from each other and fit their type, {dtype.str[:80]}")
-        measured = {rule: float(value) for rule, value in dict(kept["sharpness"]).items()}
-        if measured.get("energy") == 1.0:
-            del measured["energy"]  # what older files say where it was not measured
-        if "forward" not in measured or not set(measured) <= {"forward", "energy"}:
-            raise ValueError(f"sharpness must hold that of the rules forward and energy, got {measured}")
+        target = self._target(np.empty(0)).from_file(kept, model)
         if self.decision == "energy":
-            self._check_energies(model, measured.get("energy", 1.0))
-        return replace(self._target(labels), sharpness=measured)
+            self._check_energies(model, target.sharpness.get("energy", 1.0))
+        return target
 
     def _check_energies(self, model: Model, sharpness: float) -> None:
         """Raise where the energies of the largest inputs, or of middling ones, are not finite."""

@@ -161,9 +161,14 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         """The estimator that `save` wrote; `ModelFormatError` for any other file."""
         return load_estimator(cls, path)  # type: ignore[no-any-return]
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the objective and the validation error over training."""
-        return plot_history(self.history_, ax)
+    def plot(self, ax: Axes | None = None) -> Any:
+        """Draw the loss of every epoch, and on axes of its own the metric or the error on validation rows.
+
+        Returns an array of the axes. Where `ax` is given the loss alone is drawn there, and it is returned. Needs the
+        extra `report`.
+        """
+        metric = getattr(self, "eval_metric", None)
+        return plot_history(self.history_, ax, str(getattr(metric, "__name__", metric)))
 
     def encode(self, y: Any) -> Tensor:
         """The targets of the loss that labels y stand for, as the last fit encoded them."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -19,12 +17,13 @@ from tikhonet.descent.certificates import Certificate
 from tikhonet.descent.devices import check_device
 from tikhonet.descent.result import History, Status
 from tikhonet.estimators.all_ranks import check_rows, one_seed
-from tikhonet.estimators.callbacks import users_level, watching
+from tikhonet.estimators.callbacks import watching
 from tikhonet.estimators.checks import check_size
 from tikhonet.estimators.hold_out import hold_out, rows_held_out
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
 from tikhonet.estimators.solvers import Course, Trained, threads
+from tikhonet.estimators.stopping import warn_if_short
 from tikhonet.estimators.targets import Target
 from tikhonet.model.head_data import HeadData
 from tikhonet.model.heads import Head
@@ -40,17 +39,6 @@ from tikhonet.trainer.training import Epoch
 
 RETRAIN_BELOW = 1000
 """With fewer rows, those held out are missed: the network is trained again on all, as long as was best."""
-FEW_STEPS = 50
-CONSTANT = "all features of X are constant, so that every row gets the same prediction; look how X is made"
-
-REMEDIES = {
-    Status.MAX_ITER: "raise max_iter, or fit again with warm_start=True to go on",
-    Status.SCHEDULE_EXHAUSTED: 'use solver="proximal" or "stochastic"; the steps 1/t^2 of "alg1" run out',
-    Status.STALLED: 'use dtype="float64"; the steps are lost in rounding',
-    Status.NONFINITE: 'use dtype="float64", or look for extreme values in X, y or sample_weight',
-    Status.INTERRUPTED: "the last finished epoch is used, with held-out rows the best one; "
-    "fit again with warm_start=True to go on",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,16 +83,17 @@ class Plan:
         X, targets, weight = self.tensors(rows)
         return (X, targets, weight) if np.ptp(rows.weight) > 0 else (X, targets)
 
-    def course(self, rows: Rows, held_out: Rows | None = None, epochs: int | None = None, **start: Any) -> Course:
+    def course(self, rows: Rows, held_out: Sequence[Rows] = (), epochs: int | None = None, **start: Any) -> Course:
         """A run of the solver on these rows."""
         method = self.parameters._method()
         count, ranks = round(add_numbers(self.reduce, len(rows))[0]), rank_of(self.reduce)[1]
         solver = method.shared(method.build(self.parameters, count, self.network), ranks)
         solver = replace(solver, epochs=epochs) if epochs else solver
-        judge = self.validation(held_out) if held_out else None
-        return Course(method, solver, self.problem, *self.tensors(rows), judge, self.seed, reduce=self.reduce, **start)
+        sets, data = [self.validation(part) for part in held_out], self.tensors(rows)
+        start |= {"reduce": self.reduce, "metric": self.target.judge()}
+        return Course(method, solver, self.problem, *data, sets, self.seed, **start)
 
-    def train(self, rows: Rows, held_out: Rows | None = None, *, epochs: int | None = None, **start: Any) -> Trained:
+    def train(self, rows: Rows, held_out: Sequence[Rows] = (), *, epochs: int | None = None, **start: Any) -> Trained:
         """Train on these rows, with bar and callbacks; say so where the run stopped short."""
         parameters, course = self.parameters, self.course(rows, held_out, epochs, **start)
         verbose = parameters.verbose and rank_of(self.reduce)[0] == 0
@@ -178,14 +167,15 @@ def fit(
     rows: Rows,
     target: Target,
     *,
-    validation: Rows | None = None,
+    validation: Sequence[Rows] = (),
     last: Fitted | None = None,
     reduce: Reduce | None = None,
     turn: int = 0,
 ) -> Fitted:
     """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins.
 
-    A network of another `turn` begins with other random weights.
+    The last set of `validation` rows decides which epoch is best; without any, some of the rows are held out for it. A
+    network of another `turn` begins with other random weights.
 
     `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head; without
     one it is that of `with Ranks()`.
@@ -214,7 +204,7 @@ def fit_all(
     rows: Rows,
     target: Target,
     network: Network,
-    validation: Rows | None,
+    validation: Sequence[Rows],
     last: Fitted | None,
     reduce: Reduce,
     turn: int,
@@ -228,14 +218,15 @@ def fit_all(
     rows = scaled(rows, scaling, parameters.dtype)
     count = round(add_numbers(reduce, len(rows))[0])
     target = target.started(rows, seed, warm.target if warm else None, reduce)
-    if validation:
-        judge = np.repeat([False, True], [len(rows), len(validation)])
-        rows, final = joined(rows, scaled(validation, scaling, parameters.dtype)), ~judge
+    watched = [scaled(part, scaling, parameters.dtype) for part in validation]
+    if watched:
+        judge = np.repeat([False, True], [len(rows), len(watched[-1])])
+        rows, final = joined(rows, watched.pop()), ~judge
     else:
         judge = hold_out(parameters, rows, seed, count) if target.holds_out else np.zeros(len(rows), bool)
         final = np.ones(len(rows), bool)
     training = rows.take(np.flatnonzero(~judge))
-    held_out = rows.take(np.flatnonzero(judge)) if judge.any() else None
+    held_out = [*watched, rows.take(np.flatnonzero(judge))] if judge.any() else []
     problem = build_problem(parameters, network, target.loss, add_numbers(reduce, training.weight.sum())[0])
     plan = Plan(parameters, problem, target, scaling, seed, reduce, unit)
     start = (warm.model.W, warm.model.V) if warm and warm.model.network == network else None
@@ -262,28 +253,6 @@ def most_iterations(parameters: Parameters, rows: int, network: Network | None =
     """How many epochs or iterations a fit of this network (a dense one) on so many rows may do."""
     method = parameters._method()
     return method.iterations(method.build(parameters, max(1, rows - rows_held_out(parameters, rows, rows)), network))
-
-
-class StoppedShort(ConvergenceWarning):
-    """Training ended before it should; `remedy` is the part of the message that says what to do."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.remedy = remedy
-
-
-def warn_if_short(parameters: Parameters, trained: Trained, asked: bool, varies: bool) -> None:
-    """Say so, with a remedy, where training stopped short and no callback asked for it, or had nothing to learn."""
-    status, remedy = trained.status, REMEDIES.get(trained.status)
-    if not varies:
-        warnings.warn(CONSTANT, stacklevel=users_level())
-        return
-    if trained.state and status is Status.FINISHED and trained.state.step < FEW_STEPS:
-        remedy = f"raise max_iter: {trained.iterations} epochs were only {trained.state.step} mini-batch steps"
-    if remedy and not (asked and status is Status.INTERRUPTED):
-        name = type(parameters).__name__
-        text = f"{name} stopped short after {trained.iterations} iterations ({status.name}): {remedy}"
-        warnings.warn(StoppedShort(text, remedy), stacklevel=users_level())
 
 
 def cause_of_zeros(parameters: Parameters, problem: Problem, model: Model) -> dict[str, Any]:

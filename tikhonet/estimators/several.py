@@ -17,9 +17,10 @@ import torch
 from numpy.typing import NDArray
 
 from tikhonet.descent.result import Status
-from tikhonet.estimators.fitting import Fitted, StoppedShort, fit
+from tikhonet.estimators.fitting import Fitted, fit
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Rows
+from tikhonet.estimators.stopping import StoppedShort
 from tikhonet.estimators.targets import Target
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
@@ -30,7 +31,7 @@ UNUSABLE = (Status.INTERRUPTED, Status.NONFINITE)
 
 
 def fit_several(
-    parameters: Parameters, rows: Rows, target: Target, members: Sequence[Places], validation: Rows | None = None
+    parameters: Parameters, rows: Rows, target: Target, members: Sequence[Places], validation: Sequence[Rows] = ()
 ) -> Fitted:
     """A fit for each of the members, which takes these of the inputs; the first takes all of them.
 
@@ -39,7 +40,7 @@ def fit_several(
     """
     done: list[Fitted] = []
     for turn, places in enumerate(members):
-        judged_by = validation and replace(validation, X=validation.X.take(places, 1))
+        judged_by = [replace(part, X=part.X.take(places, 1)) for part in validation]
         with warnings.catch_warnings():
             if done:  # the first said all that there is to say
                 warnings.simplefilter("ignore", StoppedShort)

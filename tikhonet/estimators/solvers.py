@@ -26,6 +26,7 @@ from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
+from tikhonet.trainer.judge import Metric
 from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.sparsity.zeros import check_sparsity
 from tikhonet.trainer.state import TrainingState
@@ -83,14 +84,16 @@ class Course:
     X: Tensor
     targets: Tensor
     weight: Tensor
-    held_out: Validation | None
-    """Rows that epochs are judged by."""
+    held_out: list[Validation]
+    """Sets of rows that epochs are judged by; the last decides."""
     seed: int
     start: tuple[Weights, Tensor] | None = None
     state: TrainingState | None = None
     watch: Watch | None = None
     reduce: Reduce = keep
     """Adds up sums over rows, where several machines have some each."""
+    metric: Metric | None = None
+    """What epochs are judged by; None is the loss."""
 
     @property
     def iterations(self) -> int:
@@ -133,6 +136,8 @@ class FullBatch:
         return solver.max_iter
 
     def run(self, course: Course) -> Trained:
+        if course.metric:
+            raise ArgumentError("eval_metric", 'eval_metric needs solver="stochastic", which has epochs; leave it out')
         X, targets, problem, blocks = course.X, course.targets, course.problem, None
         if W := course.start_weights():
             assert course.start is not None
@@ -198,11 +203,10 @@ class MiniBatch:
         state = course.state and replace(course.state, step=0, epochs=[], best=None, undone=0, end=0)
         options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
         options |= {"dtype": course.X.dtype, "device": course.X.device, "watch": course.watch, "resume": state}
+        options |= {"validation": course.held_out, "metric": course.metric}
         start = course.start[0] if course.start else None
         return Trained.from_training(
-            course.solver.run(
-                course.problem, course.X, course.targets, start=start, validation=course.held_out, **options
-            )
+            course.solver.run(course.problem, course.X, course.targets, start=start, **options)
         )
 
 

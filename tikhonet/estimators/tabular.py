@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from tikhonet.estimators.all_ranks import anywhere, learn_columns
-from tikhonet.estimators.checks import check_magnitude, check_weights
+from tikhonet.estimators.checks import check_magnitude, check_validation, check_weights, validation_sets
 from tikhonet.estimators.frames import array_columns, chosen_columns, frame_columns, frame_names, is_frame, is_mixed
 from tikhonet.estimators.networks import flat_rows
 from tikhonet.estimators.rows import Floats, Rows, canonical, dense
@@ -53,6 +54,12 @@ class Inputs:
         """Rows of numbers with the columns that are known, and y."""
         table, y = self._read(flat_rows(self.seen, X, what), y, what, False, options)
         return self._numbers(table), y
+
+    def validation(self, X_val: Any, y_val: Any, eval_set: Any, **options: Any) -> Iterator[tuple[Floats, Any, str]]:
+        """The sets of validation rows: rows of numbers, y, and the name of y."""
+        for X, y, X_name, y_name in validation_sets(X_val, y_val, eval_set):
+            check_validation(X, y, self.seen.n_features_in_, X_name, y_name)
+            yield *self.check(X, y, X_name, **options), y_name
 
     def rows(self, X: Floats, Y: Floats, weight: Floats) -> Rows:
         """The canonical rows, encoded."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import type_of_target
 from torch import Tensor
@@ -22,15 +23,18 @@ from torch import Tensor
 from tikhonet.estimators.all_ranks import class_totals
 from tikhonet.estimators.callbacks import users_level
 from tikhonet.estimators.energy import energies
+from tikhonet.estimators.eval_metrics import EvalMetric, Judged
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
 from tikhonet.model.heads import Head, HeadKind, head_names, make_head
 from tikhonet.model.model import Model
+from tikhonet.model.reading import check_growth
 from tikhonet.model.scaling import Standard
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
+from tikhonet.trainer.judge import Metric
 
 if TYPE_CHECKING:
     from tikhonet.estimators.solvers import Course, Trained
@@ -43,6 +47,7 @@ class Target(ABC):
     """All that `fit` must know of y."""
 
     loss: Loss
+    metric: EvalMetric | None = None
     holds_out = True
     """Whether rows may be held out, to stop early by and to choose the head's strength on."""
 
@@ -97,6 +102,14 @@ class Target(ABC):
         """The target that knows how far scores are to be believed, by rows not trained on where there are any."""
         return self
 
+    def judge(self) -> Metric | None:
+        """What epochs are judged by; None is the loss."""
+        return Judged(self.metric, self.decode) if self.metric else None
+
+    def decode(self, T: Floats, S: Floats, weight: Floats, believed: bool) -> tuple[NDArray[Any], Floats, Floats]:
+        """What targets of the loss, scores of the network and weights mean to a metric: y, predictions and weights."""
+        raise NotImplementedError
+
     def finished(self, trained: Trained) -> Self:
         """The target as it is kept after training."""
         return self
@@ -116,6 +129,7 @@ class Classes(Target):
     decision: str = "forward"
     sharpness: Mapping[str, float] = field(default_factory=lambda: {"forward": 1.0})
     """By decision rule: probabilities are the softmax of this times the scores."""
+    metric: EvalMetric | None = None
 
     def in_numbers(self, y: Any, name: str = "y") -> Floats:
         """Labels as their places among the classes, in one column."""
@@ -168,10 +182,40 @@ class Classes(Target):
     def averaged(self) -> Self:
         return replace(self, sharpness={"forward": 1.0})
 
+    def decode(self, T: Floats, S: Floats, weight: Floats, believed: bool) -> tuple[NDArray[Any], Floats, Floats]:
+        """Places of classes, and probabilities that are as sharp as suits these rows."""
+        codes = T.argmax(1)
+        data = HeadData(lambda: S, codes[:, None], weight)
+        return codes, softmax((sharpness(S, data) if believed else 1.0) * S, axis=1), weight
+
     def in_model(self) -> dict[str, Any]:
         labels = self.labels.tolist()
         plain = all(isinstance(label, str | bool | int | float) for label in labels)
         return {"classes": tuple(labels) if plain else (), "sharpness": self.sharpness["forward"]}
+
+    def to_file(self) -> dict[str, Any]:
+        """The part that a model file keeps, as plain JSON."""
+        labels = self.labels
+        return {"classes": labels.tolist(), "dtype": labels.dtype.str, "sharpness": dict(self.sharpness)}
+
+    def from_file(self, kept: dict[str, Any], model: Model) -> Self:
+        """The target with the classes and the sharpness that `to_file` gave."""
+        dtype = np.dtype(str(kept["dtype"]))
+        if dtype.kind not in "biufUO":
+            raise ValueError(f"classes must be numbers or strings, got {dtype}")
+        names = list(kept["classes"])
+        if not 2 <= len(names) == model.outputs == len(model.V):
+            raise ValueError(f"there are {model.outputs} scores and {len(model.V)} rows of V for {len(names)} classes")
+        check_growth(len(names) * dtype.itemsize, sum(len(str(name)) for name in names))
+        labels = np.array(names, dtype)
+        if labels.tolist() != names or len(set(names)) < len(names):
+            raise ValueError(f"classes must be different from each other and fit their type, {dtype.str[:80]}")
+        measured = {rule: float(value) for rule, value in dict(kept["sharpness"]).items()}
+        if measured.get("energy") == 1.0:
+            del measured["energy"]  # what older files say where it was not measured
+        if "forward" not in measured or not set(measured) <= {"forward", "energy"}:
+            raise ValueError(f"sharpness must hold that of the rules forward and energy, got {measured}")
+        return replace(self, labels=labels, sharpness=measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +227,7 @@ class Numbers(Target):
     single: bool = True
     """Whether y was a vector, so that predictions are one too."""
     standard: Standard | None = None
+    metric: EvalMetric | None = None
 
     def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
         return replace(self, standard=Standard.fit(rows.Y, rows.weight, reduce))
@@ -197,6 +242,10 @@ class Numbers(Target):
 
     def head(self, V: Floats) -> HeadKind:
         return make_head(self.chosen_head, V, standard=self.standard)
+
+    def decode(self, T: Floats, S: Floats, weight: Floats, believed: bool) -> tuple[NDArray[Any], Floats, Floats]:
+        y, predicted = (part * self.units.deviation + self.units.mean for part in (T, S))
+        return y, predicted, weight
 
     def score_loss(self, head: Head, data: HeadData) -> float:
         wrong = (head(data.features) - data.Y) / self.units.deviation

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+import torch
+from scipy.sparse import csr_array, vstack
+from torch import Tensor
 
 from tikhonet.model.scaling import Floats
-from tikhonet.network.edges import Constant, Product
+from tikhonet.network.edges import Constant, Edge, Product
 from tikhonet.network.graph import Network, Pair, Weights
 
 Kernel = Callable[[Floats], Floats]
@@ -20,6 +22,8 @@ Kernel = Callable[[Floats], Floats]
 SIZES = (1, 16, 256)
 """Numbers of rows between which one measurement holds."""
 ROUNDS = 3
+UNITS = 256
+"""Units of a layer whose values an operator is asked for at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,9 @@ class SparseLayers:
     def of(cls, network: Network, W: Weights, dtype: Any) -> SparseLayers:
         weights, biases = {}, {}
         for pair, edge in network.edges.items():
+            if edge.window(W.get(pair)):
+                weights[pair] = operator_rows(edge, W.get(pair), dtype)
+                continue
             match edge.export(W.get(pair)):
                 case Constant(values):
                     biases[pair] = values.detach().cpu().numpy().astype(dtype)
@@ -60,6 +67,16 @@ class SparseLayers:
         if pair in self.biases:
             return self.biases[pair] if U[0].ndim == 1 else self.biases[pair][:, None]
         return self.weights[pair] @ U[pair[1]] if pair in self.weights else U[pair[1]]
+
+
+def operator_rows(edge: Edge, W: Tensor | None, dtype: Any) -> csr_array:
+    """The matrix of any operator as sparse rows, found by its values at some units of the source at a time."""
+    parts, like = [], torch.empty(0) if W is None else W.detach().cpu()
+    for units in torch.arange(edge.inputs).split(UNITS):
+        ones = like.new_zeros(len(units), edge.inputs)
+        ones[torch.arange(len(units)), units] = 1
+        parts.append(csr_array(edge.apply(ones, None if W is None else like).numpy().astype(dtype)))
+    return csr_array(vstack(parts).T)
 
 
 class Fastest:

@@ -27,8 +27,8 @@ from tikhonet.model.encoding import Encoding
 from tikhonet.model.heads import Head
 from tikhonet.model.kernels import Fastest, SparseLayers
 from tikhonet.model.scaling import Floats, Scaling
-from tikhonet.network.edges import Constant, Product, Source
 from tikhonet.network.graph import Network, Weights
+from tikhonet.network.operations import Operation, Window
 
 Label = str | bool | int | float
 
@@ -138,8 +138,8 @@ class Model:
     def sparse_features(self) -> Fastest | None:
         """The features in float64 by the faster of two kernels; None for a network that is not sparse."""
         finite = all(bool(matrix.isfinite().all()) for matrix in self.W.values())
-        if not finite or self.nonzero >= SPARSE_BELOW:
-            return None
+        if not finite or self.nonzero >= SPARSE_BELOW or self.network.has_images:
+            return None  # a convolution has far fewer weights than its matrix has entries
         layers = SparseLayers.of(self.network, self.W, np.float64)
         return Fastest({"dense": lambda: self.dense_features, "csr": lambda: lambda X: layers.features(self.scaled(X))})
 
@@ -157,10 +157,11 @@ class Model:
         """The label of the highest score where there are classes, else the scores."""
         return np.array(self.classes)[scores.argmax(-1)] if self.classes else scores
 
-    def terms(self, n: int) -> Iterator[tuple[int, Constant | Source | Product]]:
+    def terms(self, n: int) -> Iterator[tuple[int, Operation | Window]]:
         """Each source of layer n with what it adds to the sum, as export formats see it."""
         for m in self.network.sources(n):
-            yield m, self.network.edges[n, m].export(self.W.get((n, m)))
+            edge, W = self.network.edges[n, m], self.W.get((n, m))
+            yield m, edge.window(W) or edge.export(W)
 
     def checked(self) -> Model:
         """The model itself; raises where it holds what formats and kernels could not say, or would differ on."""

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array
 
 from tikhonet.model.export.csr import to_csr
-from tikhonet.model.export.program import Add, Clip, Load, Multiply, Put, Step, Vector, compile_model
-from tikhonet.model.kernels import Fastest, Kernel
+from tikhonet.model.export.program import Add, Clip, Load, Multiply, Put, Slide, Step, Vector, compile_model
+from tikhonet.model.kernels import Fastest, Kernel, operator_rows
 from tikhonet.model.model import SPARSE_BELOW, Model, as_inputs, single
 from tikhonet.model.scaling import Floats
 
@@ -161,7 +161,9 @@ class NativeKernel:
     def _step(self, step: Step) -> CStep:
         match step:
             case Multiply():
-                return self._product(step)
+                return self._product(step, step.matrix)
+            case Slide():
+                return self._product(step, operator_rows(step.edge, step.weights, np.float64))
             case Load():
                 return made("load", step)
             case Put(source=None):
@@ -169,21 +171,22 @@ class NativeKernel:
             case Put(source=source) | Add(source=source) if source is not None:
                 kind = "put" if isinstance(step, Put) else "add"
                 if isinstance(source, Vector):
-                    return made(kind, step, value=self._keep(single(source.name, source.values), np.float32))
+                    values = single(source.name, source.values).repeat(source.each)
+                    return made(kind, step, value=self._keep(values, np.float32))
                 return made(kind, step, source=source)
             case Clip():
                 return made("clip", step, lower=step.lower, upper=step.upper)
         raise AssertionError(step)
 
-    def _product(self, step: Multiply) -> CStep:
-        matrix = single(step.name, step.matrix)
+    def _product(self, step: Multiply | Slide, matrix: Floats | csr_array) -> CStep:
         rows, columns = matrix.shape
         common = {"length": rows, "columns": columns, "to": step.to, "source": step.source}
         if step.of_input:
             common["origin"] = self._origin
-        if np.count_nonzero(matrix) >= DENSE_FROM * matrix.size:
-            return CStep(KINDS.index("dense"), **common, value=self._keep(matrix.T, np.float32))
         compressed = csc_array(matrix)
+        single(step.name, compressed.data)
+        if compressed.nnz >= DENSE_FROM * rows * columns:
+            return CStep(KINDS.index("dense"), **common, value=self._keep(compressed.toarray().T, np.float32))
         return CStep(
             KINDS.index("sparse"),
             **common,

@@ -18,7 +18,7 @@ from tikhonet.network.arguments import COUNT
 from tikhonet.network.edges import Dense, Edge
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.image_edges import PADDING, ImageEdge, Size, Two, fits, pair_of, window_sizes
-from tikhonet.network.operations import Window, placed
+from tikhonet.network.operations import Operation, Window, placed
 from tikhonet.network.shapes import Shape
 
 
@@ -133,8 +133,13 @@ class Conv2d(ImageEdge, Dense):
         self.whole(rows, columns)
         return self, W
 
-    def window(self, W: Tensor | None) -> Window:
+    def export(self, W: Tensor | None) -> Operation:
+        return Dense.export(self, W) if self.covers else Edge.export(self, W)
+
+    def window(self, W: Tensor | None) -> Window | None:
         assert W is not None
+        if self.covers:
+            return None
         kernel, stride, padding, dilation = self.geometry
         sizes = {"dilations": dilation, "group": self.groups}
         return Window("Conv", window_sizes(kernel, stride, padding) | sizes, W.unflatten(1, self.filters[1:]))

@@ -18,13 +18,11 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 from tikhonet.network.arguments import COUNT, Numbers
 from tikhonet.network.edges import Edge, Fixed
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.operations import Operation, Window
+from tikhonet.network.operations import Window
 from tikhonet.network.shapes import Shape, shown_shape
 
 Two = tuple[int, int]
 Size = int | Two
-LARGEST_MATRIX = 2**24
-"""Entries of the dense matrix that a convolution becomes in formats that know products alone, at most."""
 PADDING = Numbers("be at least 0", 0, low_allowed=True, integer=True)
 
 
@@ -74,15 +72,6 @@ class ImageEdge(Edge):
         """Raise unless these are all units: parts of images cannot be left out."""
         if len(rows) < self.outputs or len(columns) < self.inputs:
             raise ArgumentError("network", f"units of images joined by {self.name} cannot be left out; keep them all")
-
-    def export(self, W: Tensor | None) -> Operation:
-        if self.inputs * self.outputs > LARGEST_MATRIX:
-            raise ArgumentError(
-                "model",
-                f"this format knows no {self.name}, and its matrix of {self.outputs} x {self.inputs} is larger than "
-                f"{LARGEST_MATRIX} entries; use smaller images, or another format",
-            )
-        return Edge.export(self, W)
 
 
 def fits(name: str, size: Two, kernel: Two, stride: Two, padding: Two, dilation: Two = (1, 1)) -> Two:

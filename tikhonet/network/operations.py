@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
+from tikhonet.network.shapes import Shape
+
 
 @dataclass(frozen=True, eq=False)
 class Constant:
@@ -37,6 +39,15 @@ class Window:
     operator: str
     attributes: dict[str, Any]
     filters: Tensor | None = None
+    """The filters of a convolution; None for a mean, which each channel has by itself."""
+
+    def sizes(self, source: Shape, target: Shape) -> tuple[int, ...]:
+        """Height and width of source, target, kernel, stride, padding, dilation; channels of each in a group."""
+        found, (channels, *high) = self.attributes, source
+        ways = (found.get("kernel_shape", high), found.get("strides", (1, 1)), found.get("pads", (0, 0))[:2])
+        groups = channels if self.filters is None else found.get("group", 1)
+        both = (*ways, found.get("dilations", (1, 1)), (channels // groups, target[0] // groups))
+        return tuple(size for pair in (high, target[1:] or (1, 1), *both) for size in pair)
 
 
 def as_module(operation: Operation, bias: Tensor | None = None) -> nn.Module:

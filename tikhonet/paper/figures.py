@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tikhonet.network.extras import require
 from tikhonet.paper.sheets import COLOURS, Figure, short, tip
@@ -248,35 +247,5 @@ class Bars(Rows):
         self.label_rows(ax)
         ax.set_xlim(0, len(self.columns))
         ax.set_xticks(range(len(self.columns)), self.columns, ha="left")
-        ax.tick_params(axis="x", labeltop=True, labelbottom=False)
-        ax.grid(False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Confusion(Figure):
-    """Rows are true labels, columns predicted ones; mistakes are shaded by their number."""
-
-    counts: NDArray[Any]
-    labels: Sequence[str]
-    edges = (44, 10, 6, 44)
-
-    @property
-    def height(self) -> float:
-        return 476.0
-
-    def draw(self, ax: Any) -> None:
-        size = len(self.counts)
-        worst = max(1, int((self.counts - np.diag(np.diag(self.counts))).max()))
-        for (i, j), count in np.ndenumerate(self.counts):
-            share = 0.0 if i == j or not count else 0.15 + 0.85 * count / worst
-            ax.barh(i, 0.95, 0.95, j - 0.475, color=COLOURS["track"], alpha=1.0 if i == j else 0.45)
-            (cell,) = ax.barh(i, 0.95, 0.95, j - 0.475, color=COLOURS["heat"], alpha=share)
-            words, part = f"{self.labels[i]} taken for {self.labels[j]}", count / max(1, self.counts[i].sum())
-            tip(cell, f"{words}\n{count} images, {100 * part:.1f}% of all {self.labels[i]}")
-            colour = COLOURS["paper" if share > 0.55 else "ink"]
-            ax.text(j, i, str(count) if count else "", ha="center", va="center_baseline", color=colour)
-        ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), xticks=range(size), yticks=range(size))
-        ax.set(xlabel="predicted", ylabel="true")
-        ax.xaxis.set_label_position("top")
         ax.tick_params(axis="x", labeltop=True, labelbottom=False)
         ax.grid(False)

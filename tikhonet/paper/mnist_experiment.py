@@ -19,12 +19,12 @@ from tikhonet.paper import pictures
 from tikhonet.paper.baselines.backprop import Backprop
 from tikhonet.paper.comparison import Claim
 from tikhonet.paper.experiment import Size, Table
-from tikhonet.paper.figures import Confusion
 from tikhonet.paper.labelled_images import Images
 from tikhonet.paper.mnist_figures import mnist_figures
 from tikhonet.paper.mnist_findings import COLUMNS, certificate_rows, mnist_claims
 from tikhonet.paper.network_results import NetworkExperiment, NetworkRow, Networks
 from tikhonet.paper.network_trials import FullBatch, MiniBatch, NetworkMethod, Pixels, Untrained
+from tikhonet.paper.prediction_figures import Confusion
 from tikhonet.paper.sheets import Figure
 from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.objective import Problem

@@ -1,4 +1,4 @@
-"""From the records of a run to its page: one HTML file that needs nothing but a browser, figures and tables beside it.
+"""Pages: one HTML file that needs nothing but a browser, and the page of a run with figures and tables beside it.
 
 `write_report` reads no experiment's name: whatever a page shows comes from the methods of `Experiment`.
 """
@@ -59,19 +59,9 @@ def write_report(output: str | os.PathLike[str], *, command: str | None = None) 
 def render(
     experiment: Experiment, results: Comparison[Any], figures: list[Figure], written: list[str], command: str | None
 ) -> str:
-    jinja2 = require("jinja2")
-    from markupsafe import Markup
-
-    loader, undefined = jinja2.FunctionLoader(asset), jinja2.StrictUndefined
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=undefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["short"] = short
-    environment.filters["inline"] = inline
     columns = [column for column in experiment.columns(results) if not column.hidden]
-    page: str = environment.get_template(experiment.template).render(
-        css=Markup(asset("page.css")),
-        js=Markup(asset("page.js")),
+    return fill(
+        experiment.template,
         experiment=experiment,
         first=results.first,
         rows=list(results.rows.values()),
@@ -84,6 +74,24 @@ def render(
         files=written,
         **experiment.parts(results),
     )
+
+
+def fill(template: str, **values: Any) -> str:
+    """The page that a template of `assets` makes of values; style and script are in it."""
+    jinja2 = require("jinja2")
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["short"] = short
+    environment.filters["inline"] = inline
+    parts = {"css": Markup(asset("page.css")), "js": Markup(asset("page.js"))}
+    page: str = environment.get_template(template).render(**parts, **values)
     return page
 
 

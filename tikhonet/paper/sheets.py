@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from html import escape
-from typing import Any, ClassVar
+from typing import Any
 
 from tikhonet.network.extras import require
 
@@ -45,6 +45,7 @@ STYLE = {
         for key, value in (("labelcolor", COLOURS["soft"]), ("labelsize", 11))
     },
     **{f"{side}tick.{kind}.size": 0 for side in "xy" for kind in ("major", "minor")},
+    "text.parse_math": False,  # names of columns may hold dollars
     "svg.fonttype": "none",
     "svg.hashsalt": "tikhonet",
 }
@@ -72,12 +73,16 @@ def tip(artist: Any, words: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(ABC):
-    """`draw` puts the figure on matplotlib's axes; `edges` are the points around them: left, right, below, above."""
+    """`draw` puts the figure on matplotlib's axes."""
 
     name: str
     title: str
     caption: str = ""
-    edges: ClassVar[tuple[float, float, float, float]] = (46, 136, 40, 26)
+
+    @property
+    def edges(self) -> tuple[float, float, float, float]:
+        """Points around the axes: left, right, below, above."""
+        return (46, 136, 40, 26)
 
     @property
     def height(self) -> float:

@@ -24,8 +24,9 @@ CHUNK = 4096
 class Metric(Protocol):
     """A number for the scores of some rows, by their targets and weights."""
 
-    larger: bool
-    """Whether a larger one is better."""
+    @property
+    def larger(self) -> bool:
+        """Whether a larger one is better."""
 
     def __call__(self, targets: Tensor, scores: Tensor, weight: Tensor | None) -> float: ...
 

@@ -17,9 +17,10 @@ from tikhonet.model.export import c_text
 from tikhonet.model.export.c_text import c_string, check_name, literal, scaled_input
 from tikhonet.model.export.format import Export, Format
 from tikhonet.model.export.packing import Array, Packed, pack
-from tikhonet.model.export.program import OUTPUT, Add, Clip, Load, Multiply, Put, Step, Vector, compile_model
-from tikhonet.model.model import Label, Model, single
+from tikhonet.model.export.program import OUTPUT, Add, Clip, Load, Multiply, Put, Slide, Step, Vector, compile_model
+from tikhonet.model.model import Label, Model, array, single
 from tikhonet.model.storage import write_atomically
+from tikhonet.network.shapes import shown_shape
 
 LINE = 118
 SELF_TEST = """#ifdef {upper}_SELF_TEST
@@ -136,6 +137,9 @@ class Writer:
                 return self.load(to)
             case Put(source=None):
                 return f"{self.vector('zero')}({step.length}u, {to});"
+            case Put(source=Vector() as source) | Add(source=Vector() as source) if source.each > 1:
+                function = self.vector("spread" if isinstance(step, Put) else "add_spread")
+                return f"{function}({len(source.values)}u, {source.each}u, {self.operand(source)}, {to});"
             case Put(source=source) if source is not None:
                 return f"{self.vector('copy')}({step.length}u, {self.operand(source)}, {to});"
             case Add(source=source):
@@ -143,6 +147,8 @@ class Writer:
             case Multiply():
                 packed = pack(step.name, step.matrix, self.int8)
                 return self.multiply(step, packed) if packed else ";"
+            case Slide():
+                return self.slide(step)
             case Clip(lower=0.0, upper=math.inf):
                 return f"{self.vector('relu')}({step.length}u, {to});"
             case Clip(lower=lower, upper=upper):
@@ -150,21 +156,32 @@ class Writer:
         raise AssertionError(step)
 
     def load(self, to: str) -> str:
-        arrays, words = scaled_input(self.model.scaling, self.name)
+        pixels = math.prod(self.model.network.shapes[0][1:])
+        arrays, words = scaled_input(self.model.scaling, self.name, pixels)
         self.arrays |= arrays
         self.functions["load"] = Template(c_text.LOOPS["load"]).substitute(
             words, inputs=self.model.inputs, name=self.name
         )
         return f"load(x, {to});"
 
-    def multiply(self, step: Multiply, packed: Packed) -> str:
-        function = c_text.product_name(packed, step.of_input)
-        self.functions[function] = c_text.product(packed, step.of_input)
+    def slide(self, step: Slide) -> str:
+        size, weights = self.store(f"{step.name}_size", np.array(step.sizes, np.uint32)), step.weights
+        self.vector("slide")
+        if weights is None:
+            channels = step.edge.source[0]
+            return f"{self.vector('average')}({channels}u, {size}, {place(step.source)}, {place(step.to)});"
+        packed = pack(step.name, array(weights), self.int8)
+        return self.multiply(step, packed, size) if packed else ";"
+
+    def multiply(self, step: Multiply | Slide, packed: Packed, window: str = "") -> str:
+        """The call of a product; a window over images is given by the name of its sizes."""
+        function = c_text.product_name(packed, step.of_input, bool(window))
+        self.functions[function] = c_text.product(packed, step.of_input, bool(window))
         rows, columns = packed.shape
         words = [f"{rows}u"] if packed.count is None else []
         words += [f"{columns}u", *(self.store(f"{step.name}_{part}", array) for part, array in packed.arrays.items())]
         words += [literal(packed.unit)] if packed.scale is not None else []
-        words += ["x"] if step.of_input else []
+        words += ["x"] if step.of_input else [window] if window else []
         return f"{function}({', '.join([*words, place(step.source), place(step.to)])});"
 
     def operand(self, source: Vector | int) -> str:
@@ -211,7 +228,7 @@ class Writer:
     def title(self) -> str:
         kind = f"{self.model.outputs} classes" if self.model.classes else f"{self.model.outputs} outputs"
         weights = "int8" if self.int8 else "float32"
-        layers = " -> ".join(map(str, self.model.network.widths))
+        layers = " -> ".join(map(shown_shape, self.model.network.shapes))
         return f"{self.name}: layers {layers}, {kind}, {weights} weights. Written by tikhonet {__version__}."
 
     def meaning(self) -> str:

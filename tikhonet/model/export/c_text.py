@@ -71,11 +71,11 @@ def literal(value: float) -> str:
     return f"{min(max(value, -largest), largest):.8e}f"
 
 
-def scaled_input(scaling: Scaling, prefix: str) -> tuple[dict[str, Single], dict[str, str]]:
+def scaled_input(scaling: Scaling, prefix: str, pixels: int = 1) -> tuple[dict[str, Single], dict[str, str]]:
     """The arrays that scaling needs in C, and the expressions that read them: the difference, and both bounds.
 
     A constant feature has an inverse of 0, so it needs no bounds of its own. A bound that all features share is one
-    number in place of an array.
+    number in place of an array; images, whose channels have so many pixels, have one for each channel.
     """
     moving = scaling.low < scaling.high
     inverse = np.where(moving, 1 / scaling.scale, 0.0)
@@ -86,13 +86,18 @@ def scaled_input(scaling: Scaling, prefix: str) -> tuple[dict[str, Single], dict
     arrays, words = {"shift": shift}, {"difference": f"x - {prefix}_shift[i]"}
     if (np.abs(rest) * inverse > EQUAL).any():
         arrays["rest"], words["difference"] = rest, f"({words['difference']}) - {prefix}_rest[i]"
-    arrays["inverse"] = single("1 / scale", inverse)
+    arrays["inverse"], words["inverse"] = single("1 / scale", inverse), f"{prefix}_inverse[i]"
     for name, limit in (("low", scaling.low), ("high", scaling.high)):
         values = bound((limit - scaling.shift) / scaling.scale, moving)
         if len(values) == len(shift):
             arrays[name], words[name] = values, f"{prefix}_{name}[i]"
         else:
             words[name] = literal(float(values[0]))
+    for name, values in arrays.items() if pixels > 1 else ():
+        by_channel = values.reshape(-1, pixels)
+        if (by_channel == by_channel[:, :1]).all():
+            arrays[name] = by_channel[:, 0]
+            words = {key: word.replace(f"{name}[i]", f"{name}[i / {pixels}u]") for key, word in words.items()}
     return arrays, words
 
 
@@ -142,15 +147,16 @@ def c_type(array: Array) -> str:
     return TYPES[array.dtype]
 
 
-def product_name(matrix: Packed, of_input: bool) -> str:
+def product_name(matrix: Packed, of_input: bool, window: bool) -> str:
     """Such as `add_sparse_8_8_int8`: the bits of counts and steps, and the type of the values."""
-    kind = ("float" if matrix.scale is None else "int8") + ("_of_input" if of_input else "")
+    kind = "float" if matrix.scale is None else "int8"
+    kind += "_of_input" if of_input else "_window" if window else ""
     if matrix.count is None or matrix.step is None:
         return f"add_dense_{kind}"
     return f"add_sparse_{8 * matrix.count.itemsize}_{8 * matrix.step.itemsize}_{kind}"
 
 
-def product(matrix: Packed, of_input: bool) -> str:
+def product(matrix: Packed, of_input: bool, window: bool) -> str:
     """The function of that name; the one of the input layer also takes x, and multiplies u(x) - u(0)."""
     parameters = "".join(f"const {c_type(array)} *{name}, " for name, array in matrix.arrays.items())
     quantised = matrix.scale is not None
@@ -159,11 +165,13 @@ def product(matrix: Packed, of_input: bool) -> str:
     if of_input:
         parameters += "const float *x, "
     factor = "(u[j] - scaled(0.0f, j))" if of_input else "u[j]"
-    return Template(LOOPS["dense" if matrix.count is None else "sparse"]).substitute(
-        function=product_name(matrix, of_input),
+    form, value = "dense" if matrix.count is None else "sparse", "(float)value[i]" if quantised else "value[i]"
+    return Template(LOOPS[f"{form}_window" if window else form]).substitute(
+        function=product_name(matrix, of_input, window),
         parameters=parameters,
         skipped="an input" if of_input else "a u",
         active="x[j] != 0.0f" if of_input else "u[j] != 0.0f",
         factor=f"{factor} * (unit * (float)scale[j])" if quantised else factor,
-        value="(float)value[i]" if quantised else "value[i]",
+        value=value,
+        weight=f"{value} * (unit * (float)scale[j])" if quantised else value,
     )

@@ -7,7 +7,7 @@
 /* An input in units of its own spread, cut off at both ends. */
 static float scaled(float x, uint32_t i)
 {
-    const float u = ($difference) * ${name}_inverse[i];
+    const float u = ($difference) * $inverse;
     const float v = u < $low ? $low : u;
     return v > $high ? $high : v;
 }
@@ -166,6 +166,118 @@ static void $function(uint32_t columns, ${parameters}const float *u, float *z)
                 at += step[i];
                 *at += $value * factor;
             }
+        }
+        step += entries;
+        value += entries;
+    }
+}
+
+//// spread
+/* Every value at all positions of its channel. */
+static void spread(uint32_t channels, uint32_t positions, const float *value, float *z)
+{
+    uint32_t i, j;
+    for (i = 0; i < channels; i++) {
+        for (j = 0; j < positions; j++) {
+            *z++ = value[i];
+        }
+    }
+}
+
+//// add_spread
+/* Every value is added at all positions of its channel. */
+static void add_spread(uint32_t channels, uint32_t positions, const float *value, float *z)
+{
+    uint32_t i, j;
+    for (i = 0; i < channels; i++) {
+        for (j = 0; j < positions; j++) {
+            *z++ += value[i];
+        }
+    }
+}
+
+//// slide
+/* One weight of a window over images. `size` holds pairs for height and width: of u, z, kernel, stride, padding, dilation;
+ * then the channels of u and of z in a group. */
+static uint32_t first_place(const uint32_t *size, uint32_t offset)
+{
+    const uint32_t stride = size[6], padding = size[8];
+    return offset < padding ? (padding - offset + stride - 1u) / stride : 0u;
+}
+
+static uint32_t last_place(const uint32_t *size, uint32_t offset)
+{
+    const uint32_t room = size[0] + size[8], places = offset < room ? (room - offset - 1u) / size[6] + 1u : 0u;
+    return places < size[2] ? places : size[2];
+}
+
+static void slide(const uint32_t *size, uint32_t place, float weight, const float *u, float *z)
+{
+    const uint32_t down = place / size[5] * size[10], right = place % size[5] * size[11], stride = size[7];
+    const uint32_t y0 = first_place(size, down), y1 = last_place(size, down);
+    const uint32_t x0 = first_place(size + 1, right), x1 = last_place(size + 1, right);
+    uint32_t x, y;
+    if (weight == 0.0f || x0 >= x1) {
+        return;
+    }
+    for (y = y0; y < y1; y++) {
+        const float *from = u + (y * size[6] + down - size[8]) * size[1] + (x0 * stride + right - size[9]);
+        float *to = z + y * size[3] + x0;
+        if (stride == 1u) {
+            for (x = 0; x < x1 - x0; x++) {
+                to[x] += weight * from[x];
+            }
+        } else {
+            for (x = 0; x < x1 - x0; x++) {
+                to[x] += weight * from[x * stride];
+            }
+        }
+    }
+}
+
+//// average
+/* z += the means of the windows over each channel of u. */
+static void average(uint32_t channels, const uint32_t *size, const float *u, float *z)
+{
+    const uint32_t places = size[4] * size[5];
+    uint32_t i, j;
+    for (i = 0; i < channels; i++) {
+        for (j = 0; j < places; j++) {
+            slide(size, j, 1.0f / (float)places, u + i * size[0] * size[1], z + i * size[2] * size[3]);
+        }
+    }
+}
+
+//// dense_window
+/* z += W over u: a row of W is a channel of z, a column a place of the window in a channel of u's group. */
+static void $function(uint32_t rows, uint32_t columns, ${parameters}const uint32_t *size, const float *u, float *z)
+{
+    const uint32_t places = size[4] * size[5];
+    uint32_t i, j;
+    for (j = 0; j < columns; j++) {
+        for (i = 0; i < rows; i++) {
+            const uint32_t channel = i / size[13] * size[12] + j / places;
+            slide(size, j % places, $weight, u + channel * size[0] * size[1], z + i * size[2] * size[3]);
+        }
+        value += rows;
+    }
+}
+
+//// sparse_window
+/* z += W over u: a row of W is a channel of z, a column a place of the window in a channel of u's group; count[j] entries,
+ * each so many rows below the one before. */
+static void $function(uint32_t columns, ${parameters}const uint32_t *size, const float *u, float *z)
+{
+    const uint32_t places = size[4] * size[5];
+    uint32_t i, j;
+    for (j = 0; j < columns; j++) {
+        const uint32_t entries = count[j];
+        uint32_t row = 0;
+        for (i = 0; i < entries; i++) {
+            uint32_t channel;
+            row += step[i];
+            channel = row / size[13] * size[12] + j / places;
+            slide(size, j % places, $weight, u + channel * size[0] * size[1], z + row * size[2] * size[3]);
         }
         step += entries;
         value += entries;

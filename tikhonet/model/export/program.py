@@ -9,14 +9,18 @@ W origin is added to the bias: inputs of zero can be passed over, as those outpu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from torch import Tensor
 
 from tikhonet.model.model import Model, array
 from tikhonet.model.scaling import Floats
-from tikhonet.network.edges import Constant, Product, Source
+from tikhonet.network.edges import Edge
+from tikhonet.network.operations import Constant, Product, Source, Window
 
 OUTPUT = -1
 
@@ -31,10 +35,11 @@ class Load:
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """A constant, under a name of its own."""
+    """A constant, under a name of its own; in a layer of images each value stands at all positions of a channel."""
 
     name: str
     values: Floats
+    each: int = 1
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,36 @@ class Multiply:
     matrix: Floats
     of_input: bool = False
 
+    @property
+    def nonzero(self) -> bool:
+        return bool(self.matrix.any())
+
+
+@dataclass(frozen=True, eq=False)
+class Slide:
+    """to += windows over the images in source: a convolution, or means where the window has no filters."""
+
+    to: int
+    source: int
+    name: str
+    edge: Edge
+    window: Window
+    of_input: ClassVar[bool] = False
+    """Padding is zero in scaled inputs, so they are taken as they are."""
+
+    @property
+    def nonzero(self) -> bool:
+        return self.window.filters is None or bool(self.window.filters.any())
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.window.sizes(self.edge.source, self.edge.target)
+
+    @property
+    def weights(self) -> Tensor | None:
+        """A row for each channel of the target; None for means."""
+        return None if self.window.filters is None else self.window.filters.flatten(1)
+
 
 @dataclass(frozen=True)
 class Clip:
@@ -76,7 +111,7 @@ class Clip:
     upper: float
 
 
-Step = Load | Put | Add | Multiply | Clip
+Step = Load | Put | Add | Multiply | Slide | Clip
 
 
 @dataclass(frozen=True)
@@ -105,7 +140,7 @@ def compile_model(model: Model) -> Program:
 def layer(model: Model, offset: dict[int, int], n: int) -> Iterator[Step]:
     """activation(constants + sources + products), begun with whatever is at hand."""
     to, width, activation = offset[n], model.network.widths[n], model.network.activation
-    total, places, products = np.zeros(width), [], []
+    total, places, products = np.zeros(width), [], list[Multiply | Slide]()
     for m, term in model.terms(n):
         match term:
             case Constant(values):
@@ -115,8 +150,10 @@ def layer(model: Model, offset: dict[int, int], n: int) -> Iterator[Step]:
             case Product(matrix):
                 if m == 0:
                     total += array(matrix).astype(np.float64) @ origin(model)
-                products.append((m, array(matrix)))
-    constant = vector(f"bias_{n}", total)
+                products.append(Multiply(to, offset[m], f"w_{n}_{m}", array(matrix), of_input=m == 0))
+            case Window():
+                products.append(Slide(to, offset[m], f"w_{n}_{m}", model.network.edges[n, m], term))
+    constant = vector(f"bias_{n}", total, math.prod(model.network.shapes[n][1:]))
     others = [place for place in places if place != to]
     if len(others) < len(places):
         if constant:
@@ -127,14 +164,15 @@ def layer(model: Model, offset: dict[int, int], n: int) -> Iterator[Step]:
         yield Put(to, width, others.pop(0))
     for place in others:
         yield Add(to, width, place)
-    for m, weights in products:
-        if weights.any():
-            yield Multiply(to, offset[m], f"w_{n}_{m}", weights, of_input=m == 0)
+    yield from (step for step in products if step.nonzero)
     yield Clip(to, width, activation.lower, activation.upper)
 
 
-def vector(name: str, values: Floats) -> Vector | None:
-    """A constant; None where it is zero throughout."""
+def vector(name: str, values: Floats, positions: int = 1) -> Vector | None:
+    """A constant of a layer with so many positions a channel; None where it is zero throughout."""
+    by_channel = values.reshape(-1, positions)
+    if positions > 1 and (by_channel == by_channel[:, :1]).all():
+        return Vector(name, by_channel[:, 0], positions) if values.any() else None
     return Vector(name, values) if values.any() else None
 
 
