@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.model.column import Values
+from tikhonet.model.column import Column, Values
 from tikhonet.model.columns import Columns
 from tikhonet.model.scaling import Floats
 from tikhonet.network.errors import ArgumentError
@@ -43,7 +43,7 @@ def anywhere(said: bool) -> bool:
     return add_numbers(current_reduce(), bool(said))[0] > 0
 
 
-def class_totals(totals: Floats) -> Floats:
+def class_totals(totals: NDArray[Any]) -> Floats:
     """Sums over the rows of all ranks, one for each class."""
     return np.array(add_numbers(current_reduce(), *totals))
 
@@ -72,7 +72,7 @@ def learn_columns(table: Sequence[Values], weight: Floats, bins: int) -> Columns
     if current_reduce() is keep:
         return Columns.learn(table, weight, bins)
     kept = np.flatnonzero(weight)
-    columns = []
+    columns: list[Column] = []
     for parts in zip(*gather([shortened(values.take(kept), weight[kept]) for values in table]), strict=True):
         first, kinds = parts[0][0], {values.type for values, _ in parts}
         if len(kinds) > 1:
@@ -88,7 +88,7 @@ def shortened(values: Values, weight: Floats) -> tuple[Values, Floats]:
     """The different values of a column with their total weights; of very many numbers or dates, quantiles."""
     absent = values.missing
     found, where = np.unique(values.array[~absent], return_inverse=True)
-    share = np.bincount(where, weight[~absent], len(found))
+    share: Floats = np.bincount(where, weight[~absent], len(found)).astype(float)
     if len(found) > MANY and found.dtype.kind in "fM":
         total = np.cumsum(share)
         places = np.searchsorted(total, total[-1] * np.linspace(0, 1, MANY) * (1 - 1e-9))
