@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Stationarity as Stationarity,
         measure_stationarity as measure_stationarity,
     )
+    from tikhonet.estimators.checkpoints import Checkpoint as Checkpoint
     from tikhonet.estimators.classifier import BCDClassifier as BCDClassifier
     from tikhonet.estimators.features import BCDFeatures as BCDFeatures
     from tikhonet.estimators.regressor import BCDRegressor as BCDRegressor
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from tikhonet.problem.losses import (
         Huber as Huber,
         Loss as Loss,
+        Poisson as Poisson,
+        Quantile as Quantile,
         Softmax as Softmax,
         Squared as Squared,
         SquaredHinge as SquaredHinge,
@@ -78,6 +81,7 @@ _NAMES = {
     "descent.schedules": "Constant Custom Power Proximal Schedule",
     "descent.start": "initial_blocks",
     "descent.stationarity": "Stationarity measure_stationarity",
+    "estimators.checkpoints": "Checkpoint",
     "estimators.classifier": "BCDClassifier",
     "estimators.features": "BCDFeatures",
     "estimators.regressor": "BCDRegressor",
@@ -91,7 +95,7 @@ _NAMES = {
     "network.graph": "BIAS Network",
     "network.image_edges": "AvgPool2d GlobalAverage",
     "problem.lifts": "Fenchel Lift Tikhonov",
-    "problem.losses": "Huber Loss Softmax Squared SquaredHinge",
+    "problem.losses": "Huber Loss Poisson Quantile Softmax Squared SquaredHinge",
     "problem.objective": "Blocks Problem Terms",
     "problem.ranks": "Ranks",
     "problem.samples": "Samples",

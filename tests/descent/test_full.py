@@ -27,7 +27,8 @@ from tikhonet import (
     certify,
     initial_blocks,
 )
-from tikhonet.descent.full import LEAST_FALL, LONGEST, block_steps
+from tikhonet.descent.block_steps import block_steps
+from tikhonet.descent.full import LEAST_FALL, LONGEST
 
 SQUARED, FREE = Squared(), Everything()
 

@@ -30,6 +30,7 @@ from tikhonet.data.bar import Bar
 from tikhonet.data.folder import shape_of
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import describe
+from tikhonet.estimators.checkpoints import Checkpoint, CheckpointWarning, Stopped
 from tikhonet.estimators.classifier import BCDClassifier
 from tikhonet.estimators.fitting import most_iterations
 from tikhonet.estimators.regressor import BCDRegressor
@@ -59,8 +60,6 @@ REMEDIES = {
     Status.NONFINITE: "use --dtype float64, or look for extreme values in the data",
     Status.INTERRUPTED: "run it again to train to the end",
 }
-EXIT_CODES = {Status.INTERRUPTED: 130, Status.NONFINITE: 1}
-"""The exit codes of runs that did not come to their end; what they reached is saved all the same."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,8 @@ def fit(
     """Train a network and save it.
 
     The rows are those of a file of your own, the images of a folder whose subfolders are the classes, or the training
-    part of a data set. Ctrl-C ends training after the epoch that is running, and saves what was learned.
+    part of a data set. Ctrl-C or SIGTERM ends training after the epoch that is running, and saves what was learned;
+    with --checkpoint after the step that is running, and the same command goes on from there.
 
     Under `torchrun --nproc-per-node=2 -m tikhonet fit ...` each process trains on its share of the rows.
     """
@@ -213,9 +213,10 @@ def fit(
     if isinstance(chosen.get("network"), str) and (shape := shape_of(rows.feature_names, rows.X.shape[1])):
         chosen.setdefault("input_shape", shape if len(shape) == 3 else (1, *shape))
     estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)
-    seconds, advice, rank = train(estimator, rows.X, y)
-    if rank:  # the first process alone has something to say
-        raise typer.Exit(EXIT_CODES.get(estimator.status_, 0))
+    ranks = Ranks()
+    seconds, advice, exit_code = train(estimator, rows.X, y, ranks)
+    if ranks.rank:  # the first process alone has something to say
+        raise typer.Exit(exit_code)
     if task == "hash":
         measures = dict(estimator.report_.to_dict())
     else:
@@ -253,26 +254,29 @@ def fit(
         seconds=f"{seconds:.1f}",
         model=output,
     )
-    return Answer(document, human, exit_code=EXIT_CODES.get(status, 0))
+    return Answer(document, human, exit_code=exit_code)
+
+
+EFFECTS = (("radius", "constraint", ""), ("sparsity_over", "sparsity", ""), ("quantile", "loss", "quantile"))
 
 
 def check_effect(chosen: dict[str, Any]) -> None:
     """Raise where an option would change nothing."""
-    for name, needed in {"radius": "constraint", "sparsity_over": "sparsity"}.items():
-        if name in chosen and needed not in chosen:
-            option, other = PARAMETERS[name].option, PARAMETERS[needed].option
+    for name, needed, value in EFFECTS:
+        if name in chosen and (needed not in chosen or chosen[needed] != (value or chosen[needed])):
+            option, other = PARAMETERS[name].option, f"{PARAMETERS[needed].option} {value}".strip()
             raise OptionError(option, f"has no effect without {other}; add that, or leave it out")
 
 
-def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str, int]:
-    """The seconds that it took, what to do where it stopped short, and the number of this process among all.
+def train(estimator: Any, X: NDArray[Any], y: NDArray[Any], ranks: Ranks) -> tuple[float, str, int]:
+    """The seconds that it took, what to do where it stopped short, and the exit code.
 
-    A run in which no epoch ended is an error.
+    A run in which no epoch ended is an error, and one that was stopped and kept its state.
     """
     estimator._validate_params()
-    network = estimator._network(X.shape[1]) if estimator.network else None
+    network, place = estimator._network(X.shape[1]) if estimator.network else None, estimator.checkpoint
     clock, total = time.perf_counter(), most_iterations(estimator, len(X), network)
-    with Ranks() as ranks, stoppable() as stop, warnings.catch_warnings(record=True) as caught, ExitStack() as shown:
+    with ranks, stoppable(bool(place)) as stop, warnings.catch_warnings(record=True) as caught, ExitStack() as shown:
         bar, mine = Bar("training", total), ranks.shard(len(X))
         if ranks.rank == 0:
             shown.enter_context(bar)
@@ -285,11 +289,17 @@ def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str,
                 bar.pulse(f"{text}  fitting the head")
 
         warnings.simplefilter("always", StoppedShort)
-        estimator.set_params(callbacks=[watch, stop]).fit(X[mine], y[mine])
-    estimator.set_params(callbacks=None)
+        warnings.simplefilter("always", CheckpointWarning)
+        kept = Checkpoint(place, stop=stop.asked) if place else None
+        try:
+            estimator.set_params(checkpoint=kept, callbacks=[watch] if kept else [watch, stop]).fit(X[mine], y[mine])
+        except Stopped:
+            message = f"stopped; the state of the fit is kept in {place}, and the same command goes on from there"
+            raise Failure(message, exit_code=stop.exit_code) from None
+    estimator.set_params(callbacks=None, checkpoint=None)
     status, advice = estimator.status_, REMEDIES.get(estimator.status_, "")
     if status is Status.INTERRUPTED and estimator.n_iter_ == 0:
-        raise Failure("interrupted before the first epoch was done; no output was written", exit_code=130)
+        raise Failure("interrupted before the first epoch was done; no output was written", exit_code=stop.exit_code)
     if status is Status.NONFINITE and estimator.n_iter_ <= 1:
         raise Failure(f"training gave numbers that are not finite; {advice}")
     for warning in caught:
@@ -297,4 +307,5 @@ def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str,
             advice = advice or warning.message.remedy.replace("max_iter", PARAMETERS["max_iter"].option)
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return time.perf_counter() - clock, advice, ranks.rank
+    code = stop.exit_code if status is Status.INTERRUPTED else int(status is Status.NONFINITE)
+    return time.perf_counter() - clock, advice, code

@@ -1,10 +1,9 @@
-"""Work that takes its time: rows by chunks with a bar, and Ctrl-C during training."""
+"""Work that takes its time: rows by chunks with a bar, and Ctrl-C or SIGTERM during training."""
 
 from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,7 @@ from tikhonet.data.bar import Bar
 
 CHUNK = 4096
 NOTE = b"\ntikhonet: stopping after this epoch, the model will be saved; Ctrl-C again to drop the epoch\n"
+KEPT_NOTE = b"\ntikhonet: stopping after this step, whose state is kept as a checkpoint\n"
 
 
 def by_chunks(function: Callable[[NDArray[Any]], NDArray[Any]], X: NDArray[Any], text: str) -> NDArray[Any]:
@@ -28,19 +28,37 @@ def by_chunks(function: Callable[[NDArray[Any]], NDArray[Any]], X: NDArray[Any],
     return np.concatenate(parts)
 
 
-@contextmanager
-def stoppable() -> Iterator[Callable[[Any], bool]]:
-    """A callback for the estimators that is true once Ctrl-C asked for the end; the second Ctrl-C does not wait."""
-    asked = threading.Event()
+class Stop:
+    """Whether Ctrl-C or SIGTERM asked for the end of training; as a callback of estimators it ends it."""
 
-    def hear(*_: Any) -> None:
-        if asked.is_set():
+    def __init__(self, kept: bool) -> None:
+        self.note, self.signal = KEPT_NOTE if kept else NOTE, 0
+
+    def hear(self, number: int, *_: Any) -> None:
+        if self.signal:
             raise KeyboardInterrupt
-        asked.set()
-        os.write(2, NOTE)  # unlike print, this may come in the middle of another print
+        self.signal = number
+        os.write(2, self.note)  # unlike print, this may come in the middle of another print
 
-    former = signal.signal(signal.SIGINT, hear)
+    def asked(self) -> bool:
+        return bool(self.signal)
+
+    def __call__(self, record: Any) -> bool:
+        return self.asked()
+
+    @property
+    def exit_code(self) -> int:
+        """What shells expect of a process that a signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
+        return 128 + (self.signal or signal.SIGINT)
+
+
+@contextmanager
+def stoppable(kept: bool = False) -> Iterator[Stop]:
+    """Hear the first Ctrl-C or SIGTERM, and do not wait for the second; `kept` says that there are checkpoints."""
+    stop, numbers = Stop(kept), (signal.SIGINT, signal.SIGTERM)
+    former = [signal.signal(number, stop.hear) for number in numbers]
     try:
-        yield lambda record: asked.is_set()
+        yield stop
     finally:
-        signal.signal(signal.SIGINT, former)
+        for number, handler in zip(numbers, former, strict=True):
+            signal.signal(number, handler)

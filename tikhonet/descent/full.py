@@ -1,30 +1,28 @@
 """Alg. 1 over all samples, and the variants that converge.
 
-`block_steps` is the algorithm: six lines, a minimiser and a relaxation for each of U, V and W. The
-schedule makes it Alg. 1 (theta_t = 1/t^2 or any other) or proximal block coordinate descent
-(theta = 1). Everything else here watches it: clock, history, stationarity, non-finite numbers.
+The loop around `block_steps`, which watches it: clock, history, stationarity, non-finite numbers. The schedule makes
+it Alg. 1 (theta_t = 1/t^2 or any other) or proximal block coordinate descent (theta = 1).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from tikhonet.descent.convex import Solution
-from tikhonet.descent.feature_step import update_features
-from tikhonet.descent.linear import update_classifier, update_weights
+from tikhonet.descent.block_steps import block_steps, relax_layers, relax_weights
 from tikhonet.descent.result import BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Proximal, Schedule
+from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.network.arguments import COUNT, SHARE, check_choice, check_numbers, check_type
-from tikhonet.network.graph import Array, Layers, Weights
+from tikhonet.network.graph import Array, Layers
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.row_blocks import one_thread_a_block
 from tikhonet.problem.samples import Reduce, Samples, keep
@@ -38,59 +36,18 @@ MOVED = -1
 
 
 @dataclass(frozen=True)
-class Move:
-    """A solved sub-problem, and the blocks after its step."""
+class DescentState:
+    """All that a full-batch run carries from one iteration to the next; of U the hidden layers."""
 
-    block: str
-    layers: tuple[int, ...]
-    solution: Solution
+    iteration: int
     blocks: Blocks
-
-    @property
-    def label(self) -> str:
-        return f"U[{self.layers[0]}]" if self.block == "U" and len(self.layers) == 1 else self.block
-
-    def where_nonfinite(self, terms: Terms) -> str:
-        """Which block and layer a non-finite number first shows in."""
-        tensors: dict[str, Tensor] = {"V": self.blocks.V}
-        tensors |= {f"U, layer {n}": self.blocks.U[n] for n in self.layers if self.block == "U"}
-        tensors |= {f"W, layer {n}": self.blocks.W[n, m] for n, m in self.blocks.W}
-        bad = [name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())]
-        bad += [f"{self.block}, layer {n}" for n, value in terms.lift.items() if not math.isfinite(value)]
-        return f"block {bad[0] if bad else f'{self.block}, the loss'}"
-
-
-def block_steps(
-    problem: Problem, blocks: Blocks, samples: Samples, theta: float, rho: float, tol: float, guess: Layers
-) -> Iterator[Move]:
-    """One iteration of Alg. 1, a sub-problem at a time; `guess` holds the last U_star, if any."""
-    hidden = problem.network.hidden
-    for group in problem.feature_groups():
-        start = {n: guess[n] for n in group if n in guess}
-        U_star = update_features(problem, blocks, samples, rho, group, start=start, tol=tol)
-        blocks = replace(blocks, U=relax_layers(blocks.U, U_star.point, theta, samples))
-        yield Move("U", group, U_star, blocks)
-    V_star = update_classifier(problem, blocks, samples, rho, tol=tol)
-    blocks = replace(blocks, V=problem.V_set.project(torch.lerp(blocks.V, V_star.point, theta)))
-    yield Move("V", (), V_star, blocks)
-    W_star = update_weights(problem, blocks, samples, rho, tol=tol)
-    blocks = replace(blocks, W=relax_weights(problem, blocks.W, W_star.point, theta))
-    yield Move("W", hidden, W_star, blocks)
-
-
-def relax_layers(U: Layers, U_star: Layers, theta: float, samples: Samples) -> Layers:
-    if theta == 1:
-        return U | U_star
-    relaxed = {n: torch.empty_like(star) for n, star in U_star.items()}
-    for n, star in U_star.items():
-        for rows in samples.chunks():  # the last entries of a whole matrix may be rounded otherwise than the others
-            torch.lerp(U[n][rows], star[rows], theta, out=relaxed[n][rows])
-    return U | relaxed
-
-
-def relax_weights(problem: Problem, W: Weights, W_star: Weights, theta: float) -> Weights:
-    # A convex combination is in the set but for rounding, which the projection undoes.
-    return {edge: problem.edge_set(edge).project(torch.lerp(W[edge], star, theta)) for edge, star in W_star.items()}
+    terms: Terms
+    history: History
+    last: Blocks | None = None
+    """The blocks of the iteration before, where runs extrapolate."""
+    momentum: float = 0.5
+    guess: Layers = field(default_factory=dict)
+    """The last minimisers over U, where steps are short."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +95,12 @@ class BlockDescent:
         start: Blocks | None = None,
         reduce: Reduce = keep,
         watch: Callable[[History], bool | None] | None = None,
+        slot: Slot = NOWHERE,
     ) -> Result:
         """Minimise Eq. 4 on these samples, from `start` or from random blocks.
 
-        `watch` is called with the history after every iteration, and ends the run by returning True.
+        `watch` is called with the history after every iteration, and ends the run by returning True. `slot` keeps the
+        state between iterations; a state that it has is gone on from, in place of `start`.
         """
         samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
         self.schedule.check(self.max_iter)
@@ -149,24 +108,46 @@ class BlockDescent:
             blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
             check_blocks(problem, blocks, samples)
             blocks = replace(blocks, U=blocks.U | problem.network.layers(samples.X))
-            return _Run(self, problem, samples, blocks).go(watch)
+            return _Run(self, problem, samples, blocks, slot).go(watch)
 
 
 class _Run:
     """One run of `BlockDescent`: the loop around `block_steps`, and its record."""
 
-    def __init__(self, solver: BlockDescent, problem: Problem, samples: Samples, blocks: Blocks) -> None:
-        self.solver, self.problem, self.samples, self.blocks = solver, problem, samples, blocks
-        self.terms = problem.objective(blocks, samples)
-        self.history = History(self.terms, solver.tol)
-        self.measure(0)
-        self.last, self.momentum = blocks, 0.5
+    def __init__(self, solver: BlockDescent, problem: Problem, samples: Samples, blocks: Blocks, slot: Slot) -> None:
+        self.solver, self.problem, self.samples, self.blocks, self.slot = solver, problem, samples, blocks, slot
         self.guess: Layers = {}
+        self.last, self.momentum, self.done = blocks, 0.5, 0
+        self.terms = Terms(0.0, {})
+        self.history = History(self.terms, solver.tol)
+        found = slot.resume(self.state, lambda state: check_blocks(problem, self.whole(state.blocks), samples))
+        if found is None:
+            self.terms = problem.objective(blocks, samples)
+            self.history = History(self.terms, solver.tol)
+            self.measure(0)
+        else:
+            self.blocks, self.last = self.whole(found.blocks), self.whole(found.last or found.blocks)
+            self.done, self.terms, self.history = found.iteration, found.terms, found.history
+            self.momentum, self.guess = found.momentum, found.guess
+
+    @property
+    def state(self) -> DescentState:
+        given = self.problem.network.layers(self.samples.X)
+
+        def own(blocks: Blocks) -> Blocks:
+            return replace(blocks, U={n: layer for n, layer in blocks.U.items() if n not in given})
+
+        last = own(self.last) if self.solver.extrapolate else None
+        return DescentState(self.done, own(self.blocks), self.terms, self.history, last, self.momentum, self.guess)
+
+    def whole(self, blocks: Blocks) -> Blocks:
+        """The blocks with the layers that are given."""
+        return replace(blocks, U=blocks.U | self.problem.network.layers(self.samples.X))
 
     def go(self, watch: Callable[[History], bool | None] | None) -> Result:
-        status, detail = None, ""
+        status, detail = self.slot.ended or (None, "")
         try:
-            for t in range(1, self.solver.max_iter + 1):
+            for t in range(self.done + 1, self.solver.max_iter + 1) if status is None else ():
                 detail = self.iterate(t)
                 if detail:
                     status = Status.NONFINITE
@@ -174,15 +155,19 @@ class _Run:
                     if self.solver.extrapolate:
                         self.extrapolate(t)
                     status = self.check(t)
+                self.done = t
                 if watch and watch(self.history):
                     status = status or Status.INTERRUPTED
                 if status:
                     break
+                self.slot.offer(self.state, t)
+            status = status or Status.MAX_ITER
+            self.slot.end(self.state, status, detail)
         except KeyboardInterrupt:
             # The block steps before it are done and recorded: the point is feasible, f has not risen.
             status = status or Status.INTERRUPTED
-        solver, status = self.solver, status or Status.MAX_ITER
-        return Result(self.problem, self.samples, solver.schedule, self.blocks, status, self.history, detail)
+        assert status is not None
+        return Result(self.problem, self.samples, self.solver.schedule, self.blocks, status, self.history, detail)
 
     def iterate(self, t: int) -> str:
         """Iteration t; returns where it broke, if a number was not finite."""

@@ -19,12 +19,13 @@ from tikhonet.descent.linear import update_classifier
 from tikhonet.descent.network_loss import Expansion, Matrices, NetworkLoss, measure_network
 from tikhonet.descent.result import NETWORK_WORDS, NOT_CLAIMED_OF_NETWORKS, BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Schedule
+from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
 from tikhonet.descent.stationarity import Stationarity, solve_scaled
 from tikhonet.network.arguments import COUNT, SHARE, check_numbers, check_type
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Array, Weights
-from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.row_blocks import one_thread_a_block
 from tikhonet.problem.samples import Reduce, keep
 
@@ -97,10 +98,12 @@ class NetworkDescent:
         start: Blocks | None = None,
         reduce: Reduce = keep,
         watch: Callable[[History], bool | None] | None = None,
+        slot: Slot = NOWHERE,
     ) -> NetworkResult:
         """Minimise Eq. 2 on these samples, from V and W of `start` or from random ones.
 
-        `watch` is called with the history after every iteration, and ends the run by returning True.
+        `watch` is called with the history after every iteration, and ends the run by returning True. `slot` keeps the
+        state between iterations; a state that it has is gone on from, in place of `start`.
         """
         samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
         if not all(set_.everything for set_ in (problem.V_set, *map(problem.edge_set, problem.network.learned))):
@@ -109,7 +112,7 @@ class NetworkDescent:
             blocks = start or initial_blocks(problem, samples, seed, "forward")
             check_blocks(problem, replace(blocks, U=problem.network.forward(samples.X, blocks.W)), samples)
             width = NetworkLoss.widths(problem, samples, blocks.W, self.rounding)
-            return _Run(self, NetworkLoss(problem, samples, width), blocks).go(watch)
+            return _Run(self, NetworkLoss(problem, samples, width), blocks, slot).go(watch)
 
 
 @dataclass(frozen=True)
@@ -147,29 +150,66 @@ def added(A: Matrices, scale: float, B: Matrices) -> Matrices:
     return {name: A[name] + scale * B[name] for name in A}
 
 
+@dataclass(frozen=True)
+class NetworkState:
+    """All that a run carries from one iteration to the next; U is a forward pass, so it is left out."""
+
+    iteration: int
+    blocks: Blocks
+    terms: Terms
+    history: History
+    pairs: list[list[Matrices]]
+    """Those of the metric."""
+
+
 class _Run:
     """One run of `NetworkDescent`."""
 
-    def __init__(self, solver: NetworkDescent, loss: NetworkLoss, blocks: Blocks) -> None:
-        self.solver, self.loss, self.problem = solver, loss, loss.problem
-        self.blocks, self.metric = loss.forward(blocks.V, blocks.W), Metric()
+    def __init__(self, solver: NetworkDescent, loss: NetworkLoss, blocks: Blocks, slot: Slot) -> None:
+        self.solver, self.loss, self.problem, self.slot = solver, loss, loss.problem, slot
+        self.blocks, self.metric, self.done = loss.forward(blocks.V, blocks.W), Metric(), 0
         self.terms = loss.terms(self.blocks)
         self.history = History(self.terms, solver.tol)
         self.ridge = min([self.problem.ridge_V, *map(self.problem.edge_ridge, self.problem.network.learned)])
-        self.measure(0)
+        found = slot.resume(self.state, self.check_found)
+        if found is None:
+            self.measure(0)
+        else:
+            self.blocks, self.metric = (
+                loss.forward(found.blocks.V, found.blocks.W),
+                Metric(tuple((step, change) for step, change in found.pairs)),
+            )
+            self.done, self.terms, self.history = found.iteration, found.terms, found.history
+
+    @property
+    def state(self) -> NetworkState:
+        pairs = [[step, change] for step, change in self.metric.pairs]
+        return NetworkState(self.done, replace(self.blocks, U={}), self.terms, self.history, pairs)
+
+    def check_found(self, state: NetworkState) -> None:
+        """Raise unless the metric of a state is one of this network's matrices."""
+        network, W = self.problem.network, self.blocks.W
+        shapes = {str(n): network.stacked_weights(n, W).shape for n in network.hidden if network.learned_sources(n)}
+        for part in (part for pair in state.pairs for part in pair):
+            if {name: matrix.flatten(0, -2).shape for name, matrix in part.items()} != shapes:
+                raise ValueError(f"the metric must hold matrices of the shapes {shapes}")
 
     def go(self, watch: Callable[[History], bool | None] | None) -> NetworkResult:
-        status = None
+        status, _ = self.slot.ended or (None, "")
         try:
-            self.take(1, "V", self.with_classifier(self.blocks.W), time.perf_counter())
+            if not self.done and status is None:
+                self.take(1, "V", self.with_classifier(self.blocks.W), time.perf_counter())
             here = self.expand()
-            for t in range(1, self.solver.max_iter + 1):
+            for t in range(self.done + 1, self.solver.max_iter + 1) if status is None else ():
                 here, moved = self.iterate(t, here)
-                status = self.check(t, moved)
+                status, self.done = self.check(t, moved), t
                 if watch and watch(self.history):
                     status = status or Status.INTERRUPTED
                 if status:
                     break
+                self.slot.offer(self.state, t)
+            status = status or Status.MAX_ITER
+            self.slot.end(self.state, status)
         except KeyboardInterrupt:
             status = status or Status.INTERRUPTED
         point = (self.problem, self.loss.samples, Restored(), self.blocks)

@@ -13,12 +13,13 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from tikhonet.estimators.all_ranks import all_labels, row_count
+from tikhonet.estimators.constraints import COUNT, NameIn, auto_or
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import COUNT, NameIn, Parameters, auto_or, build_problem, documented
+from tikhonet.estimators.parameters import Parameters, build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.several import fit_several
@@ -71,7 +72,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
-        "loss": [NameIn(lambda: Loss.kinds), Loss],
+        "loss": [NameIn(lambda: (name for name, loss in Loss.kinds.items() if loss.for_classes)), Loss],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "head": [NameIn(head_names), HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],

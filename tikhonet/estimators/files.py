@@ -30,6 +30,8 @@ from tikhonet.trainer.sparsity.zeros import Kind
 
 Path = str | os.PathLike[str]
 NAMES = ("BCDClassifier", "BCDRegressor", "BCDFeatures", "BCDHasher")
+OF_THE_FIT = ("checkpoint",)
+"""Parameters of one fit on one machine, which a model is no other for."""
 
 
 def save_estimator(estimator: Any, path: Path, fitted: Fitted) -> None:
@@ -41,7 +43,7 @@ def save_estimator(estimator: Any, path: Path, fitted: Fitted) -> None:
     estimator._check_savable()
     model = fitted.model
     given = estimator.get_params(deep=False) | named_set(estimator.constraint)
-    parameters = {name: plain(value) for name, value in given.items() if is_plain(value)}
+    parameters = {name: plain(value) for name, value in given.items() if is_plain(value) and name not in OF_THE_FIT}
     header = {
         "estimator": type(estimator).__name__,
         "parameters": parameters,

@@ -22,6 +22,7 @@ from tikhonet.estimators.checks import check_size
 from tikhonet.estimators.hold_out import hold_out, rows_held_out
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
+from tikhonet.estimators.sessions import NO_SESSION, Session, session_of
 from tikhonet.estimators.solvers import Course, Trained, threads
 from tikhonet.estimators.stopping import warn_if_short
 from tikhonet.estimators.targets import Target
@@ -69,6 +70,7 @@ class Plan:
     reduce: Reduce = keep
     unit: float = 1.0
     """The mean of the weights as they were given."""
+    session: Session = NO_SESSION
 
     @property
     def network(self) -> Network:
@@ -90,7 +92,7 @@ class Plan:
         solver = method.shared(method.build(self.parameters, count, self.network), ranks)
         solver = replace(solver, epochs=epochs) if epochs else solver
         sets, data = [self.validation(part) for part in held_out], self.tensors(rows)
-        start |= {"reduce": self.reduce, "metric": self.target.judge()}
+        start |= {"reduce": self.reduce, "metric": self.target.judge(), "slots": self.session.slot}
         return Course(method, solver, self.problem, *data, sets, self.seed, **start)
 
     def train(self, rows: Rows, held_out: Sequence[Rows] = (), *, epochs: int | None = None, **start: Any) -> Trained:
@@ -171,19 +173,24 @@ def fit(
     last: Fitted | None = None,
     reduce: Reduce | None = None,
     turn: int = 0,
+    session: Session | None = None,
 ) -> Fitted:
     """Train the network on canonical rows, then the head on its features; `last` is where a warm start begins.
 
     The last set of `validation` rows decides which epoch is best; without any, some of the rows are held out for it. A
-    network of another `turn` begins with other random weights.
+    network of another `turn` begins with other random weights. A `session` of checkpoints is opened where none is
+    given.
 
     `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head; without
     one it is that of `with Ranks()`.
     """
     reduce = reduce or current_reduce()
     check_rows(len(rows), reduce)
-    with set_up(parameters, rows, target, reduce) as network:
-        return fit_all(parameters, rows, target, network, validation, last, reduce, turn)
+    with (
+        set_up(parameters, rows, target, reduce) as network,
+        session_of(parameters, rows, validation, last.model if last else None, reduce, session) as session,
+    ):
+        return fit_all(parameters, rows, target, network, validation, last, reduce, turn, session)
 
 
 @contextmanager
@@ -208,11 +215,13 @@ def fit_all(
     last: Fitted | None,
     reduce: Reduce,
     turn: int,
+    session: Session,
 ) -> Fitted:
     """Scaling, network, head, one after the other."""
     inputs = rows.X.shape[1]
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
-    seed, unit = one_seed(draw_seed(parameters, turn), reduce), rows.mean_weight(reduce)
+    seed = one_seed(session.seed(lambda: draw_seed(parameters, turn)), reduce)
+    unit = rows.mean_weight(reduce)
     rows = rows.weighed_in(unit)
     scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, network.shapes[0], reduce=reduce)
     rows = scaled(rows, scaling, parameters.dtype)
@@ -228,7 +237,7 @@ def fit_all(
     training = rows.take(np.flatnonzero(~judge))
     held_out = [*watched, rows.take(np.flatnonzero(judge))] if judge.any() else []
     problem = build_problem(parameters, network, target.loss, add_numbers(reduce, training.weight.sum())[0])
-    plan = Plan(parameters, problem, target, scaling, seed, reduce, unit)
+    plan = Plan(parameters, problem, target, scaling, seed, reduce, unit, session)
     start = (warm.model.W, warm.model.V) if warm and warm.model.network == network else None
     trained = plan.train(training, held_out, start=start)
     strength, target = plan.judge(trained, rows, judge, final)

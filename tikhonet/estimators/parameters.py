@@ -5,7 +5,7 @@ A dataclass, so that the constructor of each estimator only stores, and none rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
 from dataclasses import KW_ONLY, dataclass
 from inspect import cleandoc, signature
 from numbers import Integral, Real
@@ -19,7 +19,9 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from tikhonet.estimators.checkpoints import Checkpoint
 from tikhonet.estimators.checks import ParameterError, check_callbacks, check_dropout, check_widths
+from tikhonet.estimators.constraints import COUNT, POSITIVE, SHARE, NameIn, auto_or
 from tikhonet.estimators.networks import PRESETS, check_input_shape, network_for
 from tikhonet.estimators.solvers import METHODS, FullBatch, MiniBatch
 from tikhonet.network.activation import Activation
@@ -33,28 +35,8 @@ from tikhonet.problem.sets import ConvexSet, Everything
 from tikhonet.trainer.sparsity.budget import Budget
 from tikhonet.trainer.sparsity.scopes import Scope
 
-
-class NameIn(StrOptions):
-    """A constraint: any name that is known when a parameter is checked, so that kinds may be defined later."""
-
-    def __init__(self, known: Callable[[], Iterable[str]]) -> None:
-        self.known, self.type, self.hidden = known, str, False
-        self.deprecated: set[str] = set()
-
-    @property
-    def options(self) -> set[str]:
-        return set(self.known())
-
-
-def auto_or(*kinds: Any) -> list[Any]:
-    return [StrOptions({"auto"}), *kinds]
-
-
-COUNT = Interval(Integral, 1, None, closed="left")
-POSITIVE = Interval(Real, 0, None, closed="neither")
 MOST_CUT = 100
 """Columns up to which their numbers are cut into pieces by themselves: more would make inputs by the thousand."""
-SHARE = Interval(Real, 0, 1, closed="neither")
 
 
 @dataclass(eq=False, repr=False)
@@ -79,8 +61,8 @@ class Parameters(BaseEstimator):
     initial : {"auto", "gaussian", "looks-linear"}, default="auto"
         Where the stochastic solver's weights begin; "auto" is "looks-linear" for more than three hidden layers
         without `skip`, which otherwise would not train.
-    loss : {"squared", "huber", "softmax", "squared_hinge"} or Loss, default="squared"
-        The loss that trains the network; the last two are for classes only.
+    loss : {"squared", "huber", "quantile", "poisson", "softmax", "squared_hinge"} or Loss, default="squared"
+        The loss that trains the network; the last two are for classes only, the two before for numbers.
     lift : {"auto", "fenchel", "tikhonov"} or Lift, default="auto"
         How ReLU is lifted: "auto" is Tikhonov for the paper's `solver="alg1"`, Fenchel for the others.
     solver : {"stochastic", "proximal", "alg1", "certified"}, default="stochastic"
@@ -137,6 +119,9 @@ class Parameters(BaseEstimator):
         Show a progress bar.
     callbacks : callable or list of callables, default=None
         Called after every epoch (iteration) with the solver's record of it; returning True ends training.
+    checkpoint : str, path or Checkpoint, default=None
+        A folder in which `fit` keeps its state, so that one that was killed goes on where it was when it is called
+        again, to the same bits. By default that takes 2% of the time at most.
     """
 
     hidden_layer_sizes: Any = (200, 200)
@@ -170,6 +155,7 @@ class Parameters(BaseEstimator):
     n_jobs: int | None = None
     verbose: bool = False
     callbacks: Any = None
+    checkpoint: Any = None
 
     _default_dropout: ClassVar[tuple[float, float]] = (0.1, 0.2)
     _default_bins: ClassVar[int] = 0
@@ -205,6 +191,7 @@ class Parameters(BaseEstimator):
         "n_jobs": [COUNT, Interval(Integral, None, -1, closed="right"), None],
         "verbose": ["verbose"],
         "callbacks": [callable, list, tuple, None],
+        "checkpoint": [str, os.PathLike, Checkpoint, None],
     }
 
     def _validate_params(self) -> None:
@@ -220,7 +207,10 @@ class Parameters(BaseEstimator):
         check_callbacks(self.callbacks)
 
     def _loss(self) -> Loss:
-        return Loss.kinds[self.loss]() if isinstance(self.loss, str) else self.loss
+        if not isinstance(self.loss, str):
+            return self.loss  # type: ignore[no-any-return]
+        kind = Loss.kinds[self.loss]
+        return kind(**{name: getattr(self, name) for name in signature(kind).parameters if hasattr(self, name)})
 
     def _method(self) -> FullBatch | MiniBatch:
         return METHODS[self.solver]

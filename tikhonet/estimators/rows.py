@@ -20,6 +20,11 @@ from tikhonet.trainer.state import TrainingState
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 CHUNK = 4096
+DIGEST_FACTORS = (
+    (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB),
+    (0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xE7037ED1A0B428DB),
+)
+"""Odd numbers without a pattern, for two sums of 64 bits."""
 MEMORY = 10_000
 """Rows that are remembered, to refit the head on: a uniform sample of all that were seen."""
 
@@ -118,6 +123,21 @@ def fingerprint(matrix: Floats) -> NDArray[np.uint64]:
         bits = np.ascontiguousarray(matrix[rows] + matrix.dtype.type(0)).view(whole).astype(np.uint64)
         keys[rows] = ((bits ^ (bits >> np.uint64(29))) * factors).sum(1, dtype=np.uint64)
     return keys
+
+
+def digest(rows: Rows, reduce: Reduce = keep) -> str:
+    """128 bits that tell these rows from others, in whatever order and on however many machines they are."""
+    columns = np.stack([fingerprint(part) for part in (rows.X, rows.Y, rows.weight[:, None])])
+    sums = []
+    for factors in DIGEST_FACTORS:
+        mixed = (columns * np.array(factors, np.uint64)[:, None]).sum(0, dtype=np.uint64)
+        for shift in (31, 29, 32):  # a sum of what is not linear in the rows: exchanged numbers change it
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factors[0])
+        # Sums of 16 bits are exact in float64, which is what machines exchange.
+        sums += [((mixed >> np.uint64(16 * part)) & np.uint64(0xFFFF)).sum(dtype=np.float64) for part in range(4)]
+    totals = [int(total) for total in add_numbers(reduce, *sums)]
+    whole = [sum(total << 16 * place for place, total in enumerate(half)) for half in (totals[:4], totals[4:])]
+    return "".join(f"{half % 2**64:016x}" for half in whole)
 
 
 def canonical(X: Floats, Y: Floats, weight: Floats) -> Rows:

@@ -20,6 +20,7 @@ from tikhonet.descent.result import Status
 from tikhonet.estimators.fitting import Fitted, fit
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Rows
+from tikhonet.estimators.sessions import session_of
 from tikhonet.estimators.stopping import StoppedShort
 from tikhonet.estimators.targets import Target
 from tikhonet.model.heads import Head
@@ -39,16 +40,16 @@ def fit_several(
     out of the average where there are others.
     """
     done: list[Fitted] = []
-    for turn, places in enumerate(members):
-        judged_by = [replace(part, X=part.X.take(places, 1)) for part in validation]
-        with warnings.catch_warnings():
-            if done:  # the first said all that there is to say
-                warnings.simplefilter("ignore", StoppedShort)
-            done.append(
-                fit(parameters, replace(rows, X=rows.X.take(places, 1)), target, validation=judged_by, turn=turn)
-            )
-        if done[-1].status in UNUSABLE or not done[0].model.scaling.varies.any():
-            break
+    with session_of(parameters, rows, validation) as session:
+        for turn, places in enumerate(members):
+            judged_by = [replace(part, X=part.X.take(places, 1)) for part in validation]
+            some = replace(rows, X=rows.X.take(places, 1))
+            with warnings.catch_warnings():
+                if done:  # the first said all that there is to say
+                    warnings.simplefilter("ignore", StoppedShort)
+                done.append(fit(parameters, some, target, validation=judged_by, turn=turn, session=session))
+            if done[-1].status in UNUSABLE or not done[0].model.scaling.varies.any():
+                break
     first, status = done[0], done[-1].status
     good = done[:-1] if status in UNUSABLE else done
     if len(good) < 2:

@@ -18,6 +18,7 @@ from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.network_descent import NetworkDescent, NetworkResult, Restored
 from tikhonet.descent.result import NOT_CLAIMED, History, Result, Status
 from tikhonet.descent.schedules import Power, Proximal, Schedule
+from tikhonet.descent.slots import Slot
 from tikhonet.descent.stationarity import Stationarity
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network, Weights
@@ -92,6 +93,8 @@ class Course:
     watch: Watch | None = None
     reduce: Reduce = keep
     """Adds up sums over rows, where several machines have some each."""
+    slots: Callable[[], Slot] = Slot
+    """The places of checkpoints, one for each run of the solver after the other."""
     metric: Metric | None = None
     """What epochs are judged by; None is the loss."""
 
@@ -145,7 +148,7 @@ class FullBatch:
             if len(V) != targets.shape[1]:  # V of other targets is of no use, the network is
                 V = V.new_zeros(targets.shape[1], V.shape[1])
             blocks = Blocks(problem.network.forward(X, W), V, W)
-        options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
+        options = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce, "slot": course.slots()}
         return Trained.from_result(course.solver.run(problem, X, targets, start=blocks, watch=course.watch, **options))
 
 
@@ -201,7 +204,7 @@ class MiniBatch:
     def run(self, course: Course) -> Trained:
         # Each run anneals its steps anew, however many there were before.
         state = course.state and replace(course.state, step=0, epochs=[], best=None, undone=0, end=0)
-        options: dict[str, Any] = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce}
+        options = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce, "slot": course.slots()}
         options |= {"dtype": course.X.dtype, "device": course.X.device, "watch": course.watch, "resume": state}
         options |= {"validation": course.held_out, "metric": course.metric}
         start = course.start[0] if course.start else None

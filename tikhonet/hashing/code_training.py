@@ -146,6 +146,7 @@ def stochastic_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
         start = course.start[0] if course.start and not state else None
         options: dict[str, Any] = {"dtype": X.dtype, "device": X.device, "weight": course.weight}
         options |= {"start": start, "resume": state, "seed": course.seed, "watch": stop, "reduce": course.reduce}
+        options["slot"] = course.slots()
         training: Training = solver.run(course.problem, X, block.B.to(X), **options)
         return training
 
@@ -199,6 +200,7 @@ def full_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
             start=blocks,
             reduce=course.reduce,
             watch=lambda now: course.watch and course.watch(joined(now)),
+            slot=course.slots(),
         )
         blocks = result.blocks
         hidden = block.terms(block.B)[1]

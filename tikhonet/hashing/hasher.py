@@ -12,9 +12,10 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
+from tikhonet.estimators.constraints import POSITIVE
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import POSITIVE, Parameters, documented
+from tikhonet.estimators.parameters import Parameters, documented
 from tikhonet.estimators.rows import Floats
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.hashing.code_targets import Codes, Supervision, from_similarity, from_targets

@@ -138,14 +138,14 @@ def _temporary(target: Path) -> Iterator[IO[bytes]]:
     beginning = f".tikhonet-{hashlib.sha256(target.name.encode(errors='surrogateescape')).hexdigest()[:16]}-"
     for left in target.parent.glob(f"{beginning}*.tmp"):
         with suppress(OSError), left.open("rb") as file:
-            if _lock(file):  # its process is no more
+            if lock(file):  # its process is no more
                 left.unlink()
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     while True:
         temporary = target.with_name(f"{beginning}{secrets.token_hex(8)}.tmp")
         opener = partial(os.open, mode=0o666 if mode is None else 0o600)
         with open(temporary, "xb", opener=opener) as file:
-            _lock(file, wait=True)
+            lock(file, wait=True)
             if not os.fstat(file.fileno()).st_nlink:
                 continue  # another process took it for one that was left, before it was locked
             try:
@@ -158,7 +158,7 @@ def _temporary(target: Path) -> Iterator[IO[bytes]]:
             return
 
 
-def _lock(file: IO[bytes], wait: bool = False) -> bool:
+def lock(file: IO[bytes], wait: bool = False) -> bool:
     """Whether this process now holds the only lock on the file; it ends with the process or with the file."""
     try:
         import fcntl

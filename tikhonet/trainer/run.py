@@ -18,6 +18,7 @@ from torch import Tensor
 
 from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import Status
+from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.network.arguments import COUNT, SEED, check_numbers, check_type
 from tikhonet.network.graph import Array, Weights
 from tikhonet.problem.objective import Blocks, Problem
@@ -30,7 +31,7 @@ from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
-from tikhonet.trainer.state import TrainingState
+from tikhonet.trainer.state import TrainingState, check_resumed
 from tikhonet.trainer.statistics import fit_classifier, is_finite
 from tikhonet.trainer.step import NUMERICAL, Stepper
 from tikhonet.trainer.sweep import TINY
@@ -96,6 +97,7 @@ class Stochastic(Recipe):
         device: torch.device | str = "cpu",
         reduce: Reduce = keep,
         watch: Watch | None = None,
+        slot: Slot = NOWHERE,
     ) -> Training:
         """Train on arrays X and targets, or on an iterable of batches given as X alone.
 
@@ -104,7 +106,8 @@ class Stochastic(Recipe):
         holds weights to begin with; `resume` the state of a run to go on with, also one from within an epoch. `watch`
         is called after every epoch, and ends the run by returning True. `reduce` adds up over the ranks of a run on
         many machines (`Ranks`), each of which has rows of its own, batches of `batch_size` of them, the same seed and
-        the same answers of `watch`.
+        the same answers of `watch`. `slot` keeps the state between steps; a state that it has is gone on from, before
+        all others.
         """
         check_type("problem", problem, Problem)
         check_type("resume", resume, TrainingState, NoneType)
@@ -114,8 +117,7 @@ class Stochastic(Recipe):
         if (first := next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)) is None:
             raise ValueError("the iterable of batches must hold at least one batch")
         problem.check(Samples(first.X, first.targets))
-        if resume:
-            check_resumed(problem, resume, first)
+        check_resumed(problem, resume, first)
         scale = resume.scale if resume else input_scale(first.X, reduce)
         # Hidden values are smaller by the scale too, which an activation with a bound must know.
         activation = problem.network.activation.scaled(1 / scale)
@@ -129,7 +131,7 @@ class Stochastic(Recipe):
         else:
             state = stepper.begin(first, start, scale, seed, generator)
         judge = Judge.of(problem, validation, metric, first, reduce)
-        return _Run(self, problem, batches, first, judge, stepper).go(state, watch)
+        return _Run(self, problem, batches, first, judge, stepper, slot).go(state, watch)
 
     def refit_V(
         self, problem: Problem, V: Tensor, batches: Iterable[Batch], unit: float = 1.0, reduce: Reduce = keep
@@ -151,19 +153,26 @@ class _Run:
     first: Batch
     judge: Judge | None
     stepper: Stepper
+    slot: Slot
 
     def go(self, state: TrainingState, watch: Watch | None) -> Training:
-        status, detail = Status.FINISHED, ""
-        while len(state.epochs) < (state.end or self.solver.epochs):
+        found = self.slot.resume(state, self.stepper.try_out(state, self.first))
+        state, (status, detail) = found or state, self.slot.ended or (None, "")
+        if found and not status and state.epochs and state.opened is None and watch and watch(state.epochs[-1]):
+            status = Status.INTERRUPTED  # as it was when the state was kept
+        while status is None:
+            if len(state.epochs) >= (state.end or self.solver.epochs):
+                status = Status.EARLY_STOPPED if state.end else Status.FINISHED
+                break
             before, clock = state.copy(), time.perf_counter()
             state = state if state.opened is not None else state.open_epoch(before)
             try:
                 for after in self.steps(state):
                     state = after
+                    self.slot.offer(state)
                 epoch = self.measure(state, time.perf_counter() - clock)
             except KeyboardInterrupt:
-                state, status = before, Status.INTERRUPTED
-                break
+                return self.ended(before, Status.INTERRUPTED)
             except FloatingPointError as error:
                 opened = before.generator if before.opened is None else before.opened
                 state = changed((state if state.finite else before).close_epoch(), generator=opened)
@@ -179,9 +188,13 @@ class _Run:
                 state = self.shortened(state)
             if asked and epoch.number != state.end:
                 status = Status.INTERRUPTED
-                break
-        if state.end and status is Status.FINISHED:
-            status = Status.EARLY_STOPPED
+            else:
+                self.slot.offer(state, epoch.number)
+        self.slot.end(state, status, detail)
+        return self.ended(state, status, detail)
+
+    def ended(self, state: TrainingState, status: Status, detail: str = "") -> Training:
+        """The training that ended in this state."""
         best = state.best if self.judge and status is not Status.NONFINITE else None
         try:
             return self.finish(best or state, state, status, detail)
@@ -278,15 +291,3 @@ class _Features:
         network = self.run.problem.network
         for _, batch in self.run.epoch(torch.Generator().manual_seed(0)):
             yield batch._replace(X=network.features(batch.X, self.W).div_(self.unit))
-
-
-def check_resumed(problem: Problem, state: TrainingState, first: Batch) -> None:
-    """Raise unless the state is one of a run of this network with such targets."""
-    try:
-        problem.network.check_weights(state.W)
-    except ValueError as error:
-        raise ValueError(f"resume must be the state of a run of the same network: {error}") from None
-    V, new = state.classifier.V, first.targets
-    then, now = f"{len(V)} targets in {V.dtype}", f"{new.shape[1]} targets in {new.dtype}"
-    if now != then:
-        raise ValueError(f"resume must be the state of a run with {now}, got one with {then}")

@@ -9,7 +9,8 @@ from typing import Any
 from torch import Tensor
 
 from tikhonet.network.graph import Weights
-from tikhonet.problem.objective import Blocks
+from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.trainer.batches import Batch
 from tikhonet.trainer.saving import changed, from_plain, saved, to_plain
 from tikhonet.trainer.sparsity.scopes import Support
 from tikhonet.trainer.statistics import LayerState, RunningClassifier, is_finite
@@ -104,3 +105,17 @@ class TrainingState:
         if not isinstance(state, cls):
             raise ValueError(f"data must be what TrainingState.state_dict gave, got {type(state).__name__}")
         return state
+
+
+def check_resumed(problem: Problem, state: TrainingState | None, first: Batch) -> None:
+    """Raise unless the state is one of a run of this network with such targets."""
+    if state is None:
+        return
+    try:
+        problem.network.check_weights(state.W)
+    except ValueError as error:
+        raise ValueError(f"resume must be the state of a run of the same network: {error}") from None
+    V, new = state.classifier.V, first.targets
+    then, now = f"{len(V)} targets in {V.dtype}", f"{new.shape[1]} targets in {new.dtype}"
+    if now != then:
+        raise ValueError(f"resume must be the state of a run with {now}, got one with {then}")

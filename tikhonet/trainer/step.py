@@ -7,7 +7,7 @@ W moves along its least-squares step in the metric of its inputs' running Gram m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -22,7 +22,7 @@ from tikhonet.trainer.batches import Batch, add_numbers, largest_of
 from tikhonet.trainer.pace import Pace, follow
 from tikhonet.trainer.rank_sums import added_symmetric, mean_squares
 from tikhonet.trainer.recipe import LONG, Recipe
-from tikhonet.trainer.saving import changed
+from tikhonet.trainer.saving import alike, changed
 from tikhonet.trainer.sparsity.budget import Pruner
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.state import TrainingState
@@ -137,6 +137,18 @@ class Stepper:
             return self.guard(*self.move(state, batch))
         except NUMERICAL:
             return self.guard(changed(state, step=state.step + 1), math.nan)
+
+    def try_out(self, begin: TrainingState, batch: Batch) -> Callable[[TrainingState], object]:
+        """A check of states from files, for a run that begins so: a step from a copy, which raises if it cannot be."""
+
+        def check(state: TrainingState) -> None:
+            for part in (state, state.good, state.best):
+                if part and not alike(part, begin):
+                    raise ValueError("the last good state and the best one must be of the same network")
+            if not self(state.copy(), batch).finite:
+                raise ValueError("a step from it does not give numbers")
+
+        return check
 
     def move(self, state: TrainingState, batch: Batch) -> tuple[TrainingState, float]:
         """One mini-batch: u-, V- and W-step, a check of the step, support, average; with the loss before."""

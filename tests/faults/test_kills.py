@@ -1,0 +1,37 @@
+"""A fit that is killed at any point, and called again, ends with the bits of one that was left alone."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
+
+
+def kill(count, seed):
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.faults.kills", str(count), str(seed)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    *mistakes, ends = ran.stdout.splitlines()
+    assert not mistakes, "\n".join(mistakes)
+    return json.loads(ends)
+
+
+def test_fits_that_are_killed_six_times_end_with_the_same_bits():
+    assert sum(kill(6, 1).values()) == 6
+
+
+@pytest.mark.slow
+def test_fits_that_are_killed_two_hundred_times_end_with_the_same_bits():
+    """In every phase of a checkpoint that is written, between two of them, and by a timer."""
+    ends = kill(200, 0)
+    assert sum(ends.values()) == 200
+    phases = {f"{when} {what}" for when in ("before", "after") for what in ("a sync", "the renaming", "a removal")}
+    assert {*phases, "within a write", "after a step's end", "by a timer"} <= set(ends)

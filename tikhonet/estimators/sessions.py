@@ -1,0 +1,249 @@
+"""Checkpoints: the states of a fit in a folder of sealed files, so that a fit that was killed goes on to the same bits.
+
+    002-000000017.checkpoint    the 17th state that was kept, one of the second run of a solver
+    finished.checkpoint         there once the fit has ended
+    lock                        locked by the process that fits
+
+Each file says which fit it belongs to: the estimator, its parameters, and a fingerprint of the rows. A fit that is
+called again reads the rows anew, does again what takes no training, and each run of a solver goes on from its newest
+state that is whole.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from tikhonet.descent.full import DescentState
+from tikhonet.descent.network_descent import NetworkState
+from tikhonet.descent.result import BlockStep, History, Status
+from tikhonet.descent.slots import Slot, State
+from tikhonet.descent.stationarity import Stationarity
+from tikhonet.estimators.callbacks import users_level
+from tikhonet.estimators.checkpoints import Checkpoint, CheckpointWarning, Stopped, identify
+from tikhonet.estimators.rows import Rows
+from tikhonet.model import storage
+from tikhonet.model.model import Model
+from tikhonet.model.reading import ModelFormatError, refusing
+from tikhonet.network.errors import ArgumentError
+from tikhonet.problem.objective import Terms
+from tikhonet.problem.samples import Reduce, keep, rank_of
+from tikhonet.trainer.saving import alike, from_parts, saved, to_parts
+
+COST = 0.02
+"""The share of the time that checkpoints may take."""
+SHORTEST = 10.0
+"""Seconds between two of them, at least, where nothing else is asked for."""
+SPEED, LATENCY = 1e8, 0.05
+"""Bytes a second that a disk is taken to write until that was measured, and seconds for the smallest file."""
+
+for cls in (DescentState, NetworkState, Terms, History, BlockStep, Stationarity):
+    saved(cls)
+
+
+class Session:
+    """The runs of solvers of one fit, one after the other; this one keeps nothing of them."""
+
+    def seed(self, draw: Callable[[], int]) -> int:
+        """The seed of the runs that follow."""
+        return draw()
+
+    def slot(self) -> Slot:
+        """The place of the next run."""
+        return Slot()
+
+
+NO_SESSION = Session()
+
+
+@contextmanager
+def session_of(
+    parameters: Any,
+    rows: Rows,
+    validation: Sequence[Rows] = (),
+    last: Model | None = None,
+    reduce: Reduce = keep,
+    session: Session | None = None,
+) -> Iterator[Session]:
+    """The session that is given, or a new one in the folder that the parameters name."""
+    if session or parameters.checkpoint is None:
+        yield session or NO_SESSION
+        return
+    if rank_of(reduce)[1] > 1:
+        raise ArgumentError("checkpoint", "checkpoint must be None on several ranks: one process alone keeps its state")
+    given = parameters.checkpoint
+    checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
+    identity = identify(parameters, [rows, *validation], last, reduce)
+    with locked(Path(checkpoint.path)) as place:
+        kept = FolderSession(checkpoint, place, identity)
+        kept.open()
+        yield kept
+        kept.finish()
+
+
+@contextmanager
+def locked(place: Path) -> Iterator[Path]:
+    """The folder, made where it is not there, in which no other process keeps states at the same time."""
+    if place.exists() and not place.is_dir():
+        raise ArgumentError(
+            "checkpoint", f"checkpoint must be a folder or not exist, got the file {place}; name another"
+        )
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("ab") as file:
+        if not storage.lock(file):
+            raise ArgumentError(
+                "checkpoint",
+                f"checkpoint must be a folder of its own, got {place}, which another fit uses; name another",
+            )
+        yield place
+
+
+class FolderSession(Session):
+    """A session that keeps states in a folder."""
+
+    def __init__(self, checkpoint: Checkpoint, place: Path, identity: Mapping[str, Any]) -> None:
+        self.checkpoint, self.place, self.identity = checkpoint, place, dict(identity)
+        self.begun = self.last = time.monotonic()
+        self.spent, self.longest = 0.0, 0.0
+        self.runs, self.ended, self.current_seed = 0, 0, 0
+
+    def open(self) -> None:
+        """Raise where the states in the folder are those of another fit that has not ended; else that leaves."""
+        for path in (self.mark, *self.files()):
+            try:
+                there = storage.load(path)[0]["fit"]
+                differ = [name for name in {**self.identity, **there} if there.get(name) != self.identity.get(name)]
+            except (OSError, ModelFormatError, KeyError, TypeError, AttributeError):
+                continue
+            if not differ:
+                return
+            if self.mark.exists():
+                for old in (*self.files(), self.mark):
+                    old.unlink()
+                return
+            self.refuse(differ[0], there)
+
+    def refuse(self, name: str, there: Mapping[str, Any]) -> None:
+        remedy = f"go on with those, or begin anew in another folder than {self.place}"
+        if name == "rows":
+            raise ArgumentError(
+                "X",
+                "X, y and sample_weight must be those that the checkpoint was made of, got others: their fingerprints "
+                f"differ; {remedy}",
+            )
+        then, now = (str(found.get(name))[:80] for found in (there, self.identity))
+        raise ArgumentError("checkpoint", f"checkpoint is that of a fit with {name}={then}, got {name}={now}; {remedy}")
+
+    @property
+    def mark(self) -> Path:
+        return self.place / "finished.checkpoint"
+
+    def files(self, run: int | None = None) -> list[Path]:
+        """The files of a run, or of all, newest first."""
+        pattern = f"{'*' if run is None else f'{run:03d}'}-*.checkpoint"
+        return sorted(self.place.glob(pattern), key=lambda path: path.name, reverse=True)
+
+    def seed(self, draw: Callable[[], int]) -> int:
+        found = None
+        for path in self.files(self.runs + 1):
+            try:
+                found = storage.load(path)[0]["seed"]
+                break
+            except (ModelFormatError, KeyError):
+                continue
+        self.current_seed = found if type(found) is int and 0 <= found < 2**31 else draw()
+        return self.current_seed
+
+    def slot(self) -> Slot:
+        self.runs += 1
+        return FolderSlot(self, self.runs)
+
+    def due(self, tensors: Mapping[str, Tensor]) -> bool:
+        """Whether what states cost with one more is within bounds."""
+        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+        expected = self.longest or LATENCY + size / SPEED
+        return self.spent + expected <= COST * (time.monotonic() - self.begun)
+
+    def write(self, run: int, text: Any, tensors: Mapping[str, Tensor], ended: list[str] | None) -> None:
+        """Keep a state; where that fails, say so and go on without."""
+        files, clock = self.files(run), time.monotonic()
+        number = int(files[0].stem.partition("-")[2]) + 1 if files else 1
+        header = {"fit": self.identity, "seed": self.current_seed, "ended": ended, "state": text}
+        try:
+            storage.save(self.place / f"{run:03d}-{number:09d}.checkpoint", header, tensors)
+            for old in files[self.checkpoint.keep - 1 :]:
+                old.unlink(missing_ok=True)
+        except (OSError, ModelFormatError) as error:
+            cause = getattr(error, "strerror", None) or str(error)
+            warnings.warn(
+                CheckpointWarning(f"no checkpoint could be written to {self.place}: {cause}; training goes on without"),
+                stacklevel=users_level(),
+            )
+        self.last = time.monotonic()
+        self.spent, self.longest = self.spent + self.last - clock, max(self.longest, self.last - clock)
+
+    def finish(self) -> None:
+        """Say in the folder that the fit has ended, where all of its runs have."""
+        if self.ended == self.runs and self.files():
+            storage.save(self.mark, {"fit": self.identity}, {})
+
+
+class FolderSlot(Slot):
+    """The states of one run, as files."""
+
+    def __init__(self, session: FolderSession, run: int) -> None:
+        self.session, self.run = session, run
+
+    def resume(self, begin: State, check: Callable[[State], object]) -> State | None:
+        files = self.session.files(self.run)
+        for path, before in zip(files, [*files[1:], None], strict=False):
+            try:
+                return self.read(path, begin, check)
+            except (OSError, ModelFormatError) as error:
+                other = "the one before it is used" if before else "the run begins anew"
+                cause = str(error).partition(";")[0]
+                warnings.warn(CheckpointWarning(f"{cause}; {other}"), stacklevel=users_level())
+        return None
+
+    def read(self, path: Path, begin: State, check: Callable[[State], object]) -> State:
+        header, tensors = storage.load(path)
+        with refusing(f"{path} holds no state of this run", "it is left aside"):
+            if header["fit"] != self.session.identity:
+                raise ValueError("it is that of another fit")
+            state: State = from_parts(header["state"], tensors)
+            if not alike(state, begin):
+                raise ValueError("its matrices have other shapes")
+            check(state)
+            ended = header["ended"]
+            self.ended = ended and (Status[ended[0]], str(ended[1]))
+            return state
+
+    def offer(self, state: Any, done: int | None = None) -> None:
+        session, rule = self.session, self.session.checkpoint
+        if rule.stop and rule.stop():
+            session.write(self.run, *to_parts(state), None)
+            raise Stopped(f"the fit was asked to stop, and has kept its state in {session.place}; fit again to go on")
+        waited = time.monotonic() - session.last
+        if rule.every_seconds is None and rule.every_epochs is None:
+            if waited >= SHORTEST and session.due((parts := to_parts(state))[1]):
+                session.write(self.run, *parts, None)
+        elif (rule.every_epochs and done and done % rule.every_epochs == 0) or (
+            rule.every_seconds is not None and waited >= rule.every_seconds
+        ):
+            session.write(self.run, *to_parts(state), None)
+
+    def end(self, state: Any, status: Status, detail: str = "") -> None:
+        session, rule = self.session, self.session.checkpoint
+        session.ended += 1
+        if self.ended:  # it was there already
+            return
+        ended = None if status is Status.INTERRUPTED else [status.name, detail]
+        parts = to_parts(state)
+        if rule.every_seconds is not None or rule.every_epochs is not None or session.due(parts[1]):
+            session.write(self.run, *parts, ended)
