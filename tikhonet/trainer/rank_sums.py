@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from tikhonet.problem.samples import Reduce, added_up, keep
-from tikhonet.trainer.batches import Batch, add_numbers
+from tikhonet.trainer.batches import Batch
+from tikhonet.trainer.saving import changed
+from tikhonet.trainer.statistics import LayerState
 
 
 def added_symmetric(reduce: Reduce, rows: Mapping[int, Batch]) -> dict[int, Tensor]:
@@ -23,15 +24,18 @@ def added_symmetric(reduce: Reduce, rows: Mapping[int, Batch]) -> dict[int, Tens
     return whole
 
 
+def with_inputs(
+    layers: Mapping[int, LayerState], inputs: Mapping[int, tuple[Batch, float]], beta: float, reduce: Reduce
+) -> dict[int, LayerState]:
+    """The layers whose Gram matrices have forgotten by beta and seen these rows, of this total weight on all ranks."""
+    whole = {} if reduce is keep else added_symmetric(reduce, {n: rows for n, (rows, _) in inputs.items()})
+    grams = {n: layer.gram.update(*inputs[n], beta=beta, whole=whole.get(n)) for n, layer in layers.items()}
+    return {n: changed(layer, gram=grams[n]) for n, layer in layers.items()}
+
+
 def mean_squares(reduce: Reduce, rows: float, *matrices: Tensor) -> list[float]:
     """The mean squares of several matrices that have so many rows over all ranks."""
     if reduce is keep:
         return torch.stack([M.square().mean() for M in matrices]).tolist()
     squares = reduce(torch.stack([M.square().sum() for M in matrices])).tolist()
     return [square / (rows * M.shape[1]) for square, M in zip(squares, matrices, strict=True)]
-
-
-def input_scale(X: Tensor, reduce: Reduce) -> float:
-    """The rms of the inputs; 1 where they are all zero."""
-    rows = add_numbers(reduce, len(X))[0]
-    return math.sqrt(mean_squares(reduce, rows, X.double())[0]) or 1.0

@@ -24,8 +24,8 @@ from tikhonet.network.graph import Array, Weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
 from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, as_batches, checked
+from tikhonet.trainer.first_batch import input_scale
 from tikhonet.trainer.judge import Judge, Metric
-from tikhonet.trainer.rank_sums import input_scale
 from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
@@ -105,9 +105,8 @@ class Stochastic(Recipe):
         with the least loss on it is returned, or with the best `metric` of targets, scores and weights. `start`
         holds weights to begin with; `resume` the state of a run to go on with, also one from within an epoch. `watch`
         is called after every epoch, and ends the run by returning True. `reduce` adds up over the ranks of a run on
-        many machines (`Ranks`), each of which has rows of its own, batches of `batch_size` of them, the same seed and
-        the same answers of `watch`. `slot` keeps the state between steps; a state that it has is gone on from, before
-        all others.
+        many machines (`Ranks`), each with rows of its own, batches of `batch_size` of them, the same seed and answers
+        of `watch`. `slot` keeps the state between steps; a state that it has is gone on from, before all others.
         """
         check_type("problem", problem, Problem)
         check_type("resume", resume, TrainingState, NoneType)

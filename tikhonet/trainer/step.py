@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,8 +20,9 @@ from tikhonet.network.initial import initial_weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, added_up, keep, rank_of
 from tikhonet.trainer.batches import Batch, add_numbers, largest_of
+from tikhonet.trainer.first_batch import LOUD, SILENT, evened_out
 from tikhonet.trainer.pace import Pace, follow
-from tikhonet.trainer.rank_sums import added_symmetric, mean_squares
+from tikhonet.trainer.rank_sums import mean_squares, with_inputs
 from tikhonet.trainer.recipe import LONG, Recipe
 from tikhonet.trainer.saving import alike, changed
 from tikhonet.trainer.sparsity.budget import Pruner
@@ -33,10 +35,6 @@ NUMERICAL = FloatingPointError, torch.linalg.LinAlgError  # type: ignore[attr-de
 """Errors of steps and fits that NaN or infinity has reached."""
 LEARNED = "W", "average", "classifier", "loss", "first_loss", "support", "density"
 """The fields of a state, with its layers, that come back from the last good one."""
-SILENT = 1e-12
-"""The rms of pre-activations below which no scale makes anything of a layer."""
-LOUD = 1e3
-"""The rms of pre-activations from which on a layer is scaled down after its weights were put in their set."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +87,10 @@ class Stepper:
         recipe, preset, network, X = self.recipe, self.pace.preset, self.problem.network, first.X
         if start is None:
             W = initial_weights(network, recipe.initial, seed, recipe.initial_scale, dtype=X.dtype, device=X.device)
-            W = self.placed(self.even_out(X / scale, W))
+            even_out = partial(evened_out, network, X / scale, size=recipe.initial_scale, reduce=self.reduce)
+            W = self.placed(even_out(W, above=SILENT))
             # In its set a deep network may be loud: without negative weights signals grow from layer to layer.
-            W = self.even_out(X / scale, W, LOUD)
+            W = even_out(W, above=LOUD)
         else:
             network.check_weights(start)
             # In units of the scaled inputs a bias is smaller by their scale.
@@ -111,24 +110,6 @@ class Stepper:
     def placed(self, W: Weights) -> Weights:
         """The weights in their sets."""
         return {pair: self.recipe.place(self.problem.edge_set(pair), matrix) for pair, matrix in W.items()}
-
-    def even_out(self, X: Tensor, W: Weights, above: float = SILENT) -> Weights:
-        """Scale random weights so that signals neither vanish nor grow with depth.
-
-        A layer without identity sources gets pre-activations of rms `initial_scale` on the first batch, where they are
-        above this.
-        """
-        network = self.problem.network
-        U, rows = network.layers(X), add_numbers(self.reduce, len(X))[0]
-        for n in network.hidden:
-            Z = network.pre_activation(n, U, W)
-            if not network.fixed_sources(n):
-                size = float(Z.new_tensor(mean_squares(self.reduce, rows, Z)[0]).sqrt())
-                factor = self.recipe.initial_scale / size if size > above else 1.0
-                W |= {(n, m): W[n, m] * factor for m in network.learned_sources(n)}
-                Z *= factor
-            U[n] = network.activation.value_(Z)
-        return W
 
     def __call__(self, state: TrainingState, batch: Batch) -> TrainingState:
         """One mini-batch: a step that is guarded."""
@@ -211,13 +192,9 @@ class Stepper:
                 features, rows, problem.loss, beta=pace.beta, ridge=ridge, reduce=self.reduce
             )
         if fresh or pace.renews(state.step, pace.gram_every):
-            inputs, layers = {}, {}
-            for n in state.layers:
-                inputs[n] = metric_inputs(problem.network.design(n, here.A), batch, rows, self.reduce)
-            whole = {} if self.reduce is keep else added_symmetric(self.reduce, {n: A for n, (A, _) in inputs.items()})
-            for n, layer in state.layers.items():
-                gram = layer.gram.update(*inputs[n], beta=pace.beta, whole=whole.get(n))
-                layers[n] = changed(layer, gram=gram)
+            designs = {n: problem.network.design(n, here.A) for n in layers}
+            inputs = {n: metric_inputs(design, batch, rows, self.reduce) for n, design in designs.items()}
+            layers = with_inputs(layers, inputs, pace.beta, self.reduce)
         return changed(state, classifier=classifier, layers=layers)
 
     def residuals(self, state: TrainingState, here: Pass, slope: Tensor) -> Layers:
