@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -19,9 +19,10 @@ from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.fitting import fit
+from tikhonet.estimators.labels import Labels, is_indicator
 from tikhonet.estimators.parameters import Parameters, build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
-from tikhonet.estimators.rows import Floats, Rows
+from tikhonet.estimators.rows import Floats, Rows, dense, weigh
 from tikhonet.estimators.several import fit_several
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes
@@ -93,19 +94,20 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     ) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
 
-        `eval_set` is a list of such pairs (X, y), of which the last decides; `history_` has what each says of every
-        epoch. Validation rows count by the weights of their classes.
+        y is a class a row, or a matrix of 0 and 1 with a column for each label that a row may have. `eval_set` is a
+        list of such pairs (X, y), of which the last decides; `history_` has what each says of every epoch. Validation
+        rows count by the weights of their classes.
         """
-        inputs = Inputs(self)
-        X, y, weight = inputs.fit(X, y, sample_weight)
+        inputs, options = Inputs(self), {"multi_output": is_indicator(y)}
+        X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, sample_weight, **options)
         check_classification_targets(y)
-        labels = all_labels(np.unique(y))
+        labels = np.arange(y.shape[1]) if options["multi_output"] else all_labels(np.unique(y))
         if self.warm_start and self._last and not np.array_equal(labels, self.classes_):
             raise ArgumentError(
                 "warm_start",
                 f"warm_start needs the classes of the last fit ({self.classes_}), got {labels}; use warm_start=False",
             )
-        target = self._target(labels)
+        target = self._target(labels, options["multi_output"])
         rows = inputs.rows(X, target.in_numbers(y), weight)
         if self.n_networks == "auto" and self.n_bins == "auto" and row_count(len(rows)) < AVERAGE_FROM:
             rows = inputs.without_pieces(rows)
@@ -118,7 +120,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         factors = target.factors(self.class_weight, rows)
         validation = [
             weigh(Rows(inputs.encoded(X), target.in_numbers(y, name), np.ones(len(y))), factors)
-            for X, y, name in inputs.validation(X_val, y_val, eval_set)
+            for X, y, name in inputs.validation(X_val, y_val, eval_set, **options)
         ]
         rows = weigh(rows, factors)
         if (count := self._networks(row_count(len(rows)), inputs)) == 1:
@@ -134,6 +136,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
         A model from a file, whose rows are gone, stays as it is until a better one is learned.
         """
+        if self._last and not self.model_.link.linear:
+            raise ArgumentError("y", "partial_fit needs one class a row, and the last fit had several labels; use fit")
         inputs = Inputs(self)
         X, y, weight = inputs.fit(X, y, sample_weight, anew=False)
         check_classification_targets(y)
@@ -188,9 +192,12 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             plain = encoding.without_pieces
         return [plain if k % 2 else everything for k in range(count)]
 
-    def _target(self, labels: NDArray[Any]) -> Classes:
-        metric = make_metric(self.eval_metric, labels)
-        return Classes(labels, self._loss(), self.head, self.decision, metric=metric)
+    def _target(self, labels: NDArray[Any], several: bool = False) -> Classes:
+        if several and self.decision != "forward":
+            message = f'decision must be "forward" where rows have several labels, got {self.decision!r}'
+            raise ArgumentError("decision", message)
+        metric = make_metric(self.eval_metric, np.arange(2) if several else labels)
+        return (Labels if several else Classes)(labels, self._loss(), self.head, self.decision, metric=metric)
 
     @property
     def _classes(self) -> Classes:
@@ -205,24 +212,22 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     def decision_function(self, X: Any) -> Floats:
         """The score of each class; for two classes that of the second over the first."""
-        scores = self._scores(X)
-        binary: Floats = scores[:, 1] - scores[:, 0]
-        return binary if len(self.classes_) == 2 else scores
+        return self._classes.decide(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the largest score."""
-        labels: NDArray[Any] = self.classes_[self._scores(X).argmax(1)]
-        return labels
+        """The class with the largest score; of several labels a row, 1 for each that is more probable than not."""
+        return self._classes.choose(self._scores(X))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities: the softmax of the scores, as sharp as fits rows that were not trained on."""
-        probabilities: Floats = softmax(self._logits(X), axis=1)
-        return probabilities
+        """Probabilities: the softmax of the scores, as sharp as fits rows that were not trained on.
+
+        Where rows have several labels, the probability of each by itself, samples x labels.
+        """
+        return self._classes.probabilities(self._logits(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithms of the probabilities, finite also where these round to 0."""
-        logarithms: Floats = log_softmax(self._logits(X), axis=1)
-        return logarithms
+        return self._classes.log_probabilities(self._logits(X))
 
     def _logits(self, X: Any) -> Floats:
         scores = self._scores(X)
@@ -237,7 +242,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     def _scores(self, X: Any) -> Floats:
         rows, model = self._check_inputs(X), self.model_
         if self.decision == "forward":
-            return model.scores(rows, self.device)
+            return model.linear_scores(rows, self.device)
         problem = build_problem(self, model.network, self._loss(), 1.0)
         return -energies(problem, model.W, model.V, model.scaled(rows), len(self.classes_))
 
@@ -248,7 +253,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 f'decision must be "forward" for a model to be exported, got {self.decision!r}; '
                 'use set_params(decision="forward")',
             )
-        if not self.model_.classes:
+        if not self.model_.classes and self.model_.link.linear:
             raise ArgumentError("y", f"classes must be numbers or strings to be exported, got {self.classes_.dtype}")
         return self.model_
 
@@ -271,7 +276,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         return target.to_file()
 
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Classes:
-        target = self._target(np.empty(0)).from_file(kept, model)
+        target = self._target(np.empty(0), bool(kept.get("several"))).from_file(kept, model)
         if self.decision == "energy":
             self._check_energies(model, target.sharpness.get("energy", 1.0))
         return target
@@ -285,7 +290,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if sharpness <= 0 or not np.isfinite(found).all():
             raise ValueError("weights, V and parameters must give finite energies; fit again")
 
-
-def weigh(rows: Rows, factors: Floats) -> Rows:
-    """The rows with their weights multiplied by those of their classes."""
-    return replace(rows, weight=rows.weight * factors[rows.Y[:, 0].astype(np.intp)])
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
