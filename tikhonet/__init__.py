@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tikhonet.problem.lifts import Fenchel as Fenchel, Lift as Lift, Tikhonov as Tikhonov
     from tikhonet.problem.losses import (
         Huber as Huber,
+        Logistic as Logistic,
         Loss as Loss,
         Poisson as Poisson,
         Quantile as Quantile,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         SquaredHinge as SquaredHinge,
     )
     from tikhonet.problem.objective import Blocks as Blocks, Problem as Problem, Terms as Terms
+    from tikhonet.problem.ranks import Ranks as Ranks
     from tikhonet.problem.samples import Samples as Samples
     from tikhonet.problem.sets import (
         Box as Box,
@@ -94,8 +96,9 @@ _NAMES = {
     "network.graph": "BIAS Network",
     "network.image_edges": "AvgPool2d GlobalAverage",
     "problem.lifts": "Fenchel Lift Tikhonov",
-    "problem.losses": "Huber Loss Poisson Quantile Softmax Squared SquaredHinge",
+    "problem.losses": "Huber Logistic Loss Poisson Quantile Softmax Squared SquaredHinge",
     "problem.objective": "Blocks Problem Terms",
+    "problem.ranks": "Ranks",
     "problem.samples": "Samples",
     "problem.sets": "Box ConvexSet Everything FrobeniusBall NonNegative RowL1Ball RowL2Ball",
     "trainer.run": "Stochastic",

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from tikhonet.estimators.constraints import COUNT, NameIn, auto_or
+from tikhonet.estimators.all_ranks import all_labels, row_count
+from tikhonet.estimators.averaged import AVERAGE_BELOW, AVERAGE_FROM, AveragedEstimator
+from tikhonet.estimators.constraints import NameIn
 from tikhonet.estimators.energy import energies
-from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.files import is_plain
-from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import Parameters, build_problem, documented
+from tikhonet.estimators.labels import Labels, is_indicator
+from tikhonet.estimators.parameters import build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
-from tikhonet.estimators.rows import Floats, Rows
-from tikhonet.estimators.several import fit_several
+from tikhonet.estimators.rows import Floats, Rows, dense, weigh
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes
 from tikhonet.model.heads import head_names
@@ -30,12 +31,9 @@ from tikhonet.model.reading import ModelFormatError
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 
-AVERAGE_FROM = 300
-"""Different rows from which two networks are averaged by themselves: a fit of fewer stays a fraction of a second."""
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BCDClassifier(ClassifierMixin, BCDEstimator):
+class BCDClassifier(ClassifierMixin, AveragedEstimator):
     __doc__ = documented(
         """A ReLU network trained by block coordinate descent, with a linear classifier on its features.
 
@@ -57,8 +55,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         n_networks : "auto" or int, default="auto"
             Networks that are trained one after the other, side by side in one model: the mean of their scores decides.
             With `n_bins="auto"` the first, third, ... of them have pieces beside the numbers. `history_` and all that
-            belongs to training is that of the first. "auto" is 2 from 300 different rows on, where X has at most 100
-            columns and neither `n_bins`, `network`, `skip`, `sparsity`, `constraint` or `warm_start` nor another
+            belongs to training is that of the first. "auto" is 2 for 300 to 10,000 different rows where X has at most
+            100 columns and neither `n_bins`, `network`, `skip`, `sparsity`, `constraint` or `warm_start` nor another
             solver, head or decision is given; else 1.
         """,
     )
@@ -67,16 +65,20 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     head: Any = "logistic"
     decision: str = "forward"
     eval_metric: Any = None
-    n_networks: Any = "auto"
 
+    _own_head: ClassVar[str] = "logistic"
+    _by_rows: ClassVar[tuple[tuple[float, dict[str, Any]], ...]] = (
+        (1000, {"hidden_layer_sizes": (100,)}),
+        (AVERAGE_BELOW, {"hidden_layer_sizes": (200,)}),
+        (math.inf, {}),
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Parameters._parameter_constraints,
+        **AveragedEstimator._parameter_constraints,
         "loss": [NameIn(lambda: (name for name, loss in Loss.kinds.items() if loss.for_classes)), Loss],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "head": [NameIn(head_names), HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],
         "eval_metric": [NameIn(lambda: metric_names(classes=True)), callable, None],
-        "n_networks": auto_or(COUNT),
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -92,23 +94,25 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     ) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
 
-        `eval_set` is a list of such pairs (X, y), of which the last decides; `history_` has what each says of every
-        epoch. Validation rows count by the weights of their classes.
+        y is a class a row, or a matrix of 0 and 1 with a column for each label that a row may have. `eval_set` is a
+        list of such pairs (X, y), of which the last decides; `history_` has what each says of every epoch. Validation
+        rows count by the weights of their classes.
         """
-        inputs = Inputs(self)
-        X, y, weight = inputs.fit(X, y, sample_weight)
+        inputs, options = Inputs(self), {"multi_output": is_indicator(y)}
+        X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, sample_weight, **options)
         check_classification_targets(y)
-        labels = np.unique(y)
+        labels = np.arange(y.shape[1]) if options["multi_output"] else all_labels(np.unique(y))
         if self.warm_start and self._last and not np.array_equal(labels, self.classes_):
             raise ArgumentError(
                 "warm_start",
                 f"warm_start needs the classes of the last fit ({self.classes_}), got {labels}; use warm_start=False",
             )
-        target = self._target(labels)
+        target = self._target(labels, options["multi_output"])
         rows = inputs.rows(X, target.in_numbers(y), weight)
-        if self.n_networks == "auto" and self.n_bins == "auto" and len(rows) < AVERAGE_FROM:
+        count = row_count(len(rows))
+        if self.n_networks == "auto" and self.n_bins == "auto" and not AVERAGE_FROM <= count < AVERAGE_BELOW:
             rows = inputs.without_pieces(rows)
-        if len(present := np.unique(rows.Y)) < 2:
+        if len(present := all_labels(np.unique(rows.Y))) < 2:
             raise ArgumentError(
                 "y",
                 f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
@@ -117,12 +121,10 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         factors = target.factors(self.class_weight, rows)
         validation = [
             weigh(Rows(inputs.encoded(X), target.in_numbers(y, name), np.ones(len(y))), factors)
-            for X, y, name in inputs.validation(X_val, y_val, eval_set)
+            for X, y, name in inputs.validation(X_val, y_val, eval_set, **options)
         ]
         rows = weigh(rows, factors)
-        if (count := self._networks(len(rows), inputs)) == 1:
-            return self._keep(fit(self, rows, target, validation=validation, last=self._last), inputs)
-        return self._keep(fit_several(self, rows, target, self._members(count, inputs), validation), inputs)
+        return self._fit_networks(inputs, rows, target, validation)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -133,13 +135,15 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
         A model from a file, whose rows are gone, stays as it is until a better one is learned.
         """
+        if self._last and not self.model_.link.linear:
+            raise ArgumentError("y", "partial_fit needs one class a row, and the last fit had several labels; use fit")
         inputs = Inputs(self)
         X, y, weight = inputs.fit(X, y, sample_weight, anew=False)
         check_classification_targets(y)
         target = self._target(self._all_classes(classes))
         rows = inputs.rows(X, target.in_numbers(y), weight)
         rows = weigh(rows, target.factors(self.class_weight, rows))
-        return self._keep(fit_more(self, rows, target, self._last), inputs)
+        return self._keep(fit_more(self._going_on(), rows, target, self._last), inputs)
 
     def _all_classes(self, classes: Any) -> NDArray[Any]:
         """The classes that calls of `partial_fit` may hold: those of the first call."""
@@ -162,34 +166,12 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         """Pieces are for the average of networks with and without them."""
         return 0 if self.n_networks == 1 or (self.n_networks == "auto" and self._lone()) else 8
 
-    def _lone(self) -> str | None:
-        """The parameter that only one network at a time knows, if one is given."""
-        given = {name: getattr(self, name) for name in ("network", "skip", "warm_start", "constraint")}
-        given["decision"] = None if self.decision == "forward" else self.decision
-        if self.n_networks == "auto":
-            given["head"] = None if isinstance(self.head, str) and self.head == "logistic" else self.head
-        return next((name for name, value in given.items() if value is not None and value is not False), None)
-
-    def _networks(self, rows: int, inputs: Inputs) -> int:
-        """The networks for so many different rows."""
-        if self.n_networks == "auto":
-            cut = self.n_bins == "auto" and inputs.columns and len(inputs.columns.encoding.pieces)
-            return 2 if cut and rows >= AVERAGE_FROM else 1
-        if self.n_networks > 1 and (name := self._lone()):
-            raise ArgumentError("n_networks", f"n_networks must be 1 with {name}, got {self.n_networks}; leave out one")
-        return int(self.n_networks)
-
-    def _members(self, count: int, inputs: Inputs) -> list[NDArray[np.int64]]:
-        """The inputs that each network takes; the first takes all."""
-        encoding = inputs.columns.encoding if inputs.columns else None
-        everything = plain = np.arange(encoding.outputs if encoding else inputs.seen.n_features_in_)
-        if encoding and isinstance(self.n_bins, str):
-            plain = encoding.without_pieces
-        return [plain if k % 2 else everything for k in range(count)]
-
-    def _target(self, labels: NDArray[Any]) -> Classes:
-        metric = make_metric(self.eval_metric, labels)
-        return Classes(labels, self._loss(), self.head, self.decision, metric=metric)
+    def _target(self, labels: NDArray[Any], several: bool = False) -> Classes:
+        if several and self.decision != "forward":
+            message = f'decision must be "forward" where rows have several labels, got {self.decision!r}'
+            raise ArgumentError("decision", message)
+        metric = make_metric(self.eval_metric, np.arange(2) if several else labels)
+        return (Labels if several else Classes)(labels, self._loss(), self.head, self.decision, metric=metric)
 
     @property
     def _classes(self) -> Classes:
@@ -204,24 +186,22 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     def decision_function(self, X: Any) -> Floats:
         """The score of each class; for two classes that of the second over the first."""
-        scores = self._scores(X)
-        binary: Floats = scores[:, 1] - scores[:, 0]
-        return binary if len(self.classes_) == 2 else scores
+        return self._classes.decide(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the largest score."""
-        labels: NDArray[Any] = self.classes_[self._scores(X).argmax(1)]
-        return labels
+        """The class with the largest score; of several labels a row, 1 for each that is more probable than not."""
+        return self._classes.choose(self._scores(X))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities: the softmax of the scores, as sharp as fits rows that were not trained on."""
-        probabilities: Floats = softmax(self._logits(X), axis=1)
-        return probabilities
+        """Probabilities: the softmax of the scores, as sharp as fits rows that were not trained on.
+
+        Where rows have several labels, the probability of each by itself, samples x labels.
+        """
+        return self._classes.probabilities(self._logits(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithms of the probabilities, finite also where these round to 0."""
-        logarithms: Floats = log_softmax(self._logits(X), axis=1)
-        return logarithms
+        return self._classes.log_probabilities(self._logits(X))
 
     def _logits(self, X: Any) -> Floats:
         scores = self._scores(X)
@@ -236,7 +216,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     def _scores(self, X: Any) -> Floats:
         rows, model = self._check_inputs(X), self.model_
         if self.decision == "forward":
-            return model.scores(rows, self.device)
+            return model.linear_scores(rows, self.device)
         problem = build_problem(self, model.network, self._loss(), 1.0)
         return -energies(problem, model.W, model.V, model.scaled(rows), len(self.classes_))
 
@@ -247,7 +227,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 f'decision must be "forward" for a model to be exported, got {self.decision!r}; '
                 'use set_params(decision="forward")',
             )
-        if not self.model_.classes:
+        if not self.model_.classes and self.model_.link.linear:
             raise ArgumentError("y", f"classes must be numbers or strings to be exported, got {self.classes_.dtype}")
         return self.model_
 
@@ -270,7 +250,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         return target.to_file()
 
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Classes:
-        target = self._target(np.empty(0)).from_file(kept, model)
+        target = self._target(np.empty(0), bool(kept.get("several"))).from_file(kept, model)
         if self.decision == "energy":
             self._check_energies(model, target.sharpness.get("energy", 1.0))
         return target
@@ -284,7 +264,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         if sharpness <= 0 or not np.isfinite(found).all():
             raise ValueError("weights, V and parameters must give finite energies; fit again")
 
-
-def weigh(rows: Rows, factors: Floats) -> Rows:
-    """The rows with their weights multiplied by those of their classes."""
-    return replace(rows, weight=rows.weight * factors[rows.Y[:, 0].astype(np.intp)])
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags

@@ -20,6 +20,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 from torch import Tensor
 
+from tikhonet.estimators.all_ranks import all_labels, anywhere, check_alone
 from tikhonet.estimators.callbacks import users_level
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.solvers import Course, Trained
@@ -199,11 +200,12 @@ def from_targets(y: Any, target: str = "auto") -> Supervision:
     y = y.toarray() if sparse.issparse(y) else np.asarray(y)
     if y.dtype == object and all(isinstance(label, Real) for label in y.flat):
         y = np.array(y.tolist())
-    if takes_numbers(y, target):
+    if anywhere(takes_numbers(y, target)):
         return from_numbers(y)
     kind = type_of_target(y, input_name="y")
     if kind in ("binary", "multiclass"):
-        classes, codes = np.unique(np.ravel(y), return_inverse=True)
+        classes = all_labels(np.unique(y))
+        codes = np.searchsorted(classes, np.ravel(y))
         if len(classes) < 2:
             raise ArgumentError(
                 "y", f"y must hold at least 2 classes, got 1 class: {classes[0].item()!r}; codes would all be equal"
@@ -218,7 +220,7 @@ def from_targets(y: Any, target: str = "auto") -> Supervision:
             raise ArgumentError(
                 "y", "y must hold different sets of labels, got one class of rows only; codes would be equal"
             )
-        return Supervision(np.asarray(y, np.float64), "classes" if (y.sum(1) == 1).all() else "sets")
+        return Supervision(np.asarray(y, np.float64), "sets" if anywhere((y.sum(1) != 1).any()) else "classes")
     raise ArgumentError(
         "y",
         f"Unknown label type: y must hold one class a row, an indicator matrix of labels (0 and 1), or real numbers, "
@@ -240,6 +242,7 @@ def from_numbers(y: NDArray[Any]) -> Supervision:
 
 def from_similarity(S: Any, rows: int, n_bits: int, kept: NDArray[np.intp]) -> Supervision:
     """S ~ Y Y' for the rows that are kept, from at most n_bits leading eigenpairs with positive eigenvalues."""
+    check_alone("similarity")
     coarse = getattr(S, "dtype", None) in (np.float32, np.float16)
     S = check_array(S, accept_sparse="csr", dtype=np.float64, input_name="similarity")
     if S.shape[0] != S.shape[1]:
