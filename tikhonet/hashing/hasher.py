@@ -49,7 +49,7 @@ class BCDHasher(BCDEstimator):
         structure : "auto" or float, default="auto"
             The share of the bits, 0 to 1, that know neighbours instead of labels. "auto" measures seven shares on up to
             a thousand rows kept aside, and takes the one that finds most true neighbours of those that lose no more
-            than 0.005 of the labels' mean average precision (`mixture_`). It is a third where there are fewer than 200
+            than 0.01 of the labels' mean average precision (`mixture_`). It is a third where there are fewer than 200
             rows, 0 for numbers and for a similarity, whose codes have an order already, and 1 without y.
         supervision : float, default=3.0
             How far on the other side the network's output must at least lie to turn a learned bit that fits the labels.
