@@ -31,8 +31,9 @@ BOUNDARIES = {
     "tikhonet.estimators.labels": "several labels a row, beside one class",
     "tikhonet.estimators.importances": "a definition of what matters, apart from the estimators that show it",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
-    "tikhonet.hashing.code_training": "the block of codes and its descent",
-    "tikhonet.hashing.engines": "faiss or NumPy behind one interface",
+    "tikhonet.hashing.asymmetric": "distances by scores, apart from the index that uses them",
+    "tikhonet.hashing.frontier": "the choice of a share of bits, apart from the training that it judges",
+    "tikhonet.hashing.structure": "bits of neighbours, beside the codes of labels",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
     "tikhonet.paper.old_records": "files of version 0.1, apart from the present ones",
     "tikhonet.paper.mnist_figures": "figures of one experiment",
@@ -47,6 +48,7 @@ BOUNDARIES = {
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
     "tikhonet.paper.baselines.layer_rules": "rules that see layers, apart from those that see gradients alone",
     "tikhonet.cli.evaluation_page": "a page and its measures, apart from the command",
+    "tikhonet.cli.code_evaluation": "what is measured of codes, apart from the command",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
 
