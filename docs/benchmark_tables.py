@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
-from statistics import fmean, median, pstdev
+from statistics import fmean, median
 from typing import Any
 
-from blocks import ROOT, TABLES, basis_of, markdown, mean, measured, table
-from scipy.stats import rankdata
+from blocks import ROOT, basis_of, markdown, mean, measured, table
 
 
 @table
@@ -175,38 +173,3 @@ def exported_sizes() -> str:
     ]
     head = ["", "flash bytes", "RAM bytes", "test error %", f"labels other than dense torch's, of {tested:,}"]
     return markdown(head, rows) + basis_of(run)
-
-
-MODELS = ("BCD", "MLP", "MLP tuned", "HistGradientBoosting", "linear")
-
-
-def tabular(task: str, features: str) -> str:
-    """Mean scores over the splits (standard deviation) of every table, then mean rank, fit time and probabilities."""
-    lines = (ROOT / "results" / "tabular" / "fits.jsonl").read_text().splitlines()
-    fits = [fit for fit in map(json.loads, lines) if (fit["task"], fit["features"]) == (task, features)]
-    models = sorted({fit["model"] for fit in fits}, key=lambda name: MODELS.index(name) if name in MODELS else 99)
-    names = list(dict.fromkeys(fit["table"] for fit in fits))
-    found: dict[tuple[str, str], list[float]] = {(name, model): [] for name in names for model in models}
-    for fit in fits:
-        found[fit["table"], fit["model"]].append(100 * fit["score"])
-    rows = [[name, *(f"{fmean(v):.1f} ({pstdev(v):.1f})" for v in (found[name, m] for m in models))] for name in names]
-    ranks = [rankdata([-round(fmean(found[name, model]), 2) for model in models]) for name in names]
-    rows.append(["mean rank", *(f"{fmean(column):.2f}" for column in zip(*ranks, strict=True))])
-    for title, key, total in (
-        ("fit time, CPU s", "cpu_seconds", True),
-        ("log loss", "log_loss", False),
-        ("ece", "ece", False),
-    ):
-        values = [[fit[key] for fit in fits if fit["model"] == model and key in fit] for model in models]
-        if all(values):
-            rows.append([title, *(f"{sum(v):.1f}" if total else f"{fmean(v):.3f}" for v in values)])
-    (machine,) = {fit["machine"] for fit in fits}
-    splits = len({fit["seed"] for fit in fits})
-    return (
-        f"{markdown(['table', *models], rows)}\n\n({splits} splits, {machine}; records: `results/tabular/fits.jsonl`.)"
-    )
-
-
-for task in ("classes", "numbers"):
-    for features in ("scaled", "raw"):
-        TABLES[f"tabular-{task}-{features}"] = partial(tabular, task, features)
