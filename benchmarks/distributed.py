@@ -135,10 +135,8 @@ def main(options) -> None:
     values["full_batch"] = {"measured": ddp / pass_, "alone": 2 * ddp / pass_}
     values["to_goal"] = {"trainer": trained, "adam": adam}
     values["trainer"] = min(adam) * ddp / (max(trained) * 4 * trainer_numbers(60))
-    print(f"an epoch of DDP sends {values['full_batch']:.0f} times a pass of Alg. 1")
-    print(
-        f"Adam sends {values['trainer']:.1f} times what the trainer sends up to {GOAL}% ({adam} and {trained} epochs)"
-    )
+    print("an epoch of DDP sends so many times a pass of Alg. 1:", values["full_batch"])
+    print(f"Adam sends {values['trainer']:.1f} times what the trainer sends to {GOAL}%; {adam}, {trained} epochs")
     values["simulated"] = []
     for workers, rows in ((1, 6e4), (4, 6e4), (16, 6e4), (100, 1e9), (1000, 1e9)):
         seconds = simulate(workers, rows, options.bandwidth, options.latency, options.flops)
