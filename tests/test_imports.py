@@ -21,7 +21,6 @@ BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
     "tikhonet.descent.block_steps": "the algorithm, apart from the loop that watches it",
-    "tikhonet.model.logistic": "a head of sums over rows alone, beside scikit-learn's",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.logistic": "one kind of head's numerics, as the SVM's are apart",
     "tikhonet.model.torch_building": "from a network to a module, apart from the way back",
