@@ -173,3 +173,57 @@ def exported_sizes() -> str:
     ]
     head = ["", "flash bytes", "RAM bytes", "test error %", f"labels other than dense torch's, of {tested:,}"]
     return markdown(head, rows) + basis_of(run)
+
+
+@table
+def distributed_runs() -> str:
+    """Bytes and CPU seconds by number of processes."""
+    run = measured("distributed")
+    rows = [
+        [
+            f"{name}, {processes}",
+            f"{found['sums']}",
+            f"{found['bytes'] / 1e6:.2f}",
+            f"{found['model'] / 1e6:.2f}",
+            f"{found['cpu']:.1f}",
+            f"{found['speedup_cpu']:.2f}",
+        ]
+        for name in ("trainer", "alg1")
+        for processes, runs in run["values"]["runs"].items()
+        for found in (runs[name],)
+    ]
+    head = ["solver, processes", "sums", "MB sent", "by the model", "CPU seconds, slowest rank", "1 process / this"]
+    values = run["values"]
+    note = f"{values['rows']:,} rows: an epoch of the trainer, {values['iterations']} iteration of Alg. 1."
+    return markdown(head, rows) + basis_of(run, note)
+
+
+@table
+def distributed_bytes() -> str:
+    """How many times more DDP sends."""
+    values = measured("distributed")["values"]
+    epochs = values["to_goal"]
+    both = f"{min(epochs['adam'])} epochs of batch 128 against {max(epochs['trainer'])} of batch 1000"
+    rows = [
+        ["a pass of Alg. 1, against an epoch with batch 128", f"{values['full_batch']['alone']:.0f}"],
+        ["the same, with stationarity measured in every pass", f"{values['full_batch']['measured']:.0f}"],
+        [f"the trainer to 1.6% test error, against Adam ({both})", f"{values['trainer']:.1f}"],
+    ]
+    return markdown(["60,000 rows of MNIST", "times that DDP sends more bytes"], rows) + (
+        "\n\n(Epochs: the timed runs of `results/time_to_error/mnist-60000.jsonl`, the fastest of Adam's and the "
+        "slowest of the trainer's; bytes: the model above.)"
+    )
+
+
+@table
+def distributed_simulated() -> str:
+    """The cost model at many workers."""
+    values = measured("distributed")["values"]
+    rows = [
+        [f"{line['workers']:,}", f"{line['rows']:.0e}", *(f"{line[name]:,.1f}" for name in ("trainer", "ddp", "alg1"))]
+        for line in values["simulated"]
+    ]
+    note = f"{values['flops']:.0e} operations a second and worker, {values['bandwidth']:.2e} bytes a second, "
+    return markdown(["workers", "rows", "trainer", "DDP Adam", "Alg. 1"], rows) + (
+        f"\n\n({note}{values['latency']:.0e} seconds a message; simulated, not measured.)"
+    )

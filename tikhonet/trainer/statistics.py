@@ -20,7 +20,7 @@ from tikhonet.network.registry import Registry
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, added_up, keep
-from tikhonet.trainer.batches import Batch, add_numbers
+from tikhonet.trainer.batches import Batch, add_numbers, largest_of
 from tikhonet.trainer.saving import changed, saved
 from tikhonet.trainer.sweep import TINY
 
@@ -216,10 +216,11 @@ def fit_classifier(
     loss, set_ = problem.loss, problem.V_set
     sums, kept, size = RunningClassifier.start(V * unit), [], 0
     for batch in batches:
-        sums = sums.add(batch, add_numbers(reduce, batch.total)[0], beta=1.0, reduce=reduce)
+        sums = sums.add(batch, batch.total, beta=1.0)
         size += batch.X.numel()
         if not loss.quadratic and size <= KEPT:
             kept.append(batch)
+    sums = changed(sums, **added_up(reduce, {"S": sums.S, "T": sums.T}))  # the weight has no part in the fit
     if loss.quadratic and set_.everything:
         return sums.solve(loss, ridge, sums.T) / unit
     S, start = unit**2 * sums.S.double(), set_.project(V)
@@ -229,10 +230,11 @@ def fit_classifier(
         best: Tensor = minimise_quadratic(H, unit * sums.T.double().T, set_, start).point
         return best
     shift = ridge * float(S.diagonal().mean())
+    rows = kept if largest_of(reduce, size) <= KEPT else batches  # on all ranks alike
 
     def gradient(V: Tensor) -> Tensor:
         total = torch.zeros_like(V, dtype=torch.float64)
-        for A, targets, weight in kept if size <= KEPT else batches:
+        for A, targets, weight in rows:
             total += loss.gradient(targets, A @ (unit * V).T, weight).T @ A
         return unit * reduce(total) + shift * V.double()
 
