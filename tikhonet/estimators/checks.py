@@ -33,12 +33,12 @@ class ParameterError(ArgumentError, InvalidParameterError):
     """scikit-learn's error of a parameter's declared values, with the parameter's name as a field."""
 
 
-def check_magnitude(name: str, values: Any) -> None:
+def check_magnitude(name: str, values: Any, most: float = LARGEST) -> None:
     """Raise where numbers are so large that differences and spreads of them would overflow; missing ones are not."""
     if values.dtype.kind == "f" and values.size:
         largest = float(max(np.fmax.reduce(values, None), -np.fmin.reduce(values, None)))
-        if largest > LARGEST:
-            message = f"{name} must hold numbers up to {LARGEST:g}, got {largest:g}; measure it in other units"
+        if largest > most:
+            message = f"{name} must hold numbers up to {most:g}, got {largest:g}; measure it in other units"
             raise ArgumentError(name, message)
 
 

@@ -95,6 +95,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         `eval_set` is a list of such pairs (X, y), of which the last decides; `history_` has what each says of every
         epoch. Validation rows count by the weights of their classes.
         """
+        if self.memory_budget is not None:
+            return self._fit_large(X, y, sample_weight, X_val, y_val, eval_set)
         inputs = Inputs(self)
         X, y, weight = inputs.fit(X, y, sample_weight)
         check_classification_targets(y)
@@ -140,6 +142,13 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         rows = inputs.rows(X, target.in_numbers(y), weight)
         rows = weigh(rows, target.factors(self.class_weight, rows))
         return self._keep(fit_more(self, rows, target, self._last), inputs)
+
+    def _large_target(self, y: NDArray[Any], weight: Floats) -> tuple[Classes, Floats, Floats]:
+        """The target of labels y, their numbers, and the weights with those of the classes."""
+        check_classification_targets(y)
+        target = self._target(np.unique(y))
+        rows = Rows(weight[:, None], target.in_numbers(y), weight)
+        return target, rows.Y, weigh(rows, target.factors(self.class_weight, rows)).weight
 
     def _all_classes(self, classes: Any) -> NDArray[Any]:
         """The classes that calls of `partial_fit` may hold: those of the first call."""

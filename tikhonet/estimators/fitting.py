@@ -28,6 +28,7 @@ from tikhonet.model.head_data import HeadData
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
@@ -75,9 +76,8 @@ class Plan:
     def network(self) -> Network:
         return self.problem.network
 
-    def tensors(self, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
-        X = torch.from_numpy(rows.X).to(check_device(self.parameters.device))
-        return X, self.target.encode(rows.Y).to(X), torch.from_numpy(rows.weight).to(X)
+    def tensors(self, rows: Rows) -> tuple[Any, Any, Tensor]:
+        return rows.tensors(self.target.encode, check_device(self.parameters.device))
 
     def validation(self, rows: Rows) -> Validation:
         """The rows that epochs are judged by; weights that are all alike say nothing, and are left out."""
@@ -177,6 +177,10 @@ def fit(
     `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head. Each must
     have as many rows, at least some twenty, and the same whole number for `random_state`.
     """
+    if parameters.memory_budget is not None:
+        raise ArgumentError(
+            "memory_budget", f"memory_budget must be None for {type(parameters).__name__}, which takes all rows at once"
+        )
     with (
         set_up(parameters, rows, target, reduce) as network,
         session_of(parameters, rows, validation, last.model if last else None, reduce, session) as session,
@@ -254,10 +258,10 @@ def rows_held_out(parameters: Parameters, rows: int, count: int) -> int:
     return max(0, min(round(parameters.validation_fraction * rows), rows - 1)) if wanted else 0
 
 
-def hold_out(parameters: Parameters, rows: Rows, seed: int, count: int) -> Mask:
-    """The rows that are held out, drawn evenly over the targets."""
+def hold_out(parameters: Parameters, rows: Rows, seed: int, count: int, most: float = math.inf) -> Mask:
+    """The rows that are held out, at most so many, drawn evenly over the targets."""
     held = np.zeros(len(rows), bool)
-    if chosen := rows_held_out(parameters, len(rows), count):
+    if chosen := int(min(most, rows_held_out(parameters, len(rows), count))):
         order = np.random.default_rng(seed).permutation(len(rows))
         order = order[np.argsort(rows.Y[order, 0], kind="stable")]
         held[order[((np.arange(chosen) + 0.5) * len(rows) / chosen).astype(int)]] = True
