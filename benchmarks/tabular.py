@@ -5,9 +5,9 @@ tables are in `tabular_data.py`. Each fit is one line of the records, so that a 
 first split of all tables comes first. `--timings` measures fits of 150 rows and of 100,000 x 50 numbers instead.
 
 The rivals are an extra of their own: pip install -c constraints.txt -e .[bench,report,rivals].
-`python docs/tables.py` makes the tables of the documents from the records, `--picture` the picture of their ranks.
+`python docs/tables.py` makes the tables of the documents from the records, `python docs/tabular_tables.py` the picture.
 
-Usage: python benchmarks/tabular.py [--models NAME ...] [--tables NAME ...] [--splits 3] [--timings] [--picture]
+Usage: python benchmarks/tabular.py [--models NAME ...] [--tables NAME ...] [--splits 3] [--timings]
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
-from sklearn.datasets import load_iris, make_classification, make_regression
+from sklearn.datasets import load_iris, make_classification, make_friedman1
 from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import train_test_split
 from tabular_data import TABLES, TEST, TRAIN, Table
@@ -110,19 +111,20 @@ def of_numbers(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
 
 def timings(models: list[str], repeats: int = 3) -> Iterator[dict[str, Any]]:
     """CPU seconds of fits, the models in turn."""
-    iris, wide = load_iris(return_X_y=True), {"n_samples": 100_000, "n_features": 50, "n_informative": 20}
+    (X, y), wide = load_iris(return_X_y=True), {"n_samples": 100_000, "n_features": 50, "random_state": 0}
     sizes = {
-        "150 rows": {"classes": iris, "numbers": (iris[0][:, :3], iris[0][:, 3])},
+        "150 rows": {"classes": (X, y), "numbers": (X[:, :3], X[:, 3])},
         "100,000 x 50": {
-            "classes": make_classification(**wide, n_classes=5, random_state=0),
-            "numbers": make_regression(**wide, noise=10.0, random_state=0),
+            "classes": make_classification(**wide, n_informative=20, n_classes=5),
+            "numbers": make_friedman1(**wide, noise=1.0),
         },
     }
     for size, tasks in sizes.items():
         for repeat in range(repeats if size == "150 rows" else 1):
             for task, (X, y) in tasks.items():
+                frame = pd.DataFrame(X).add_prefix("x")
                 for model in models:
-                    found = {"cpu_seconds": timed(model, task, repeat, X, y)[1]}
+                    found = {"cpu_seconds": timed(model, task, repeat, frame, y)[1]}
                     yield {"table": size, "split": repeat, "model": model, "task": task} | found
 
 

@@ -37,6 +37,7 @@ from tikhonet import (
     Loss,
     NonNegative,
     Problem,
+    Quantile,
     RowL1Ball,
     RowL2Ball,
     Samples,
@@ -242,6 +243,9 @@ def loss_rows(loss: Loss, T: Array, S: Expression) -> cp.Expression:
             return 0.5 * cp.sum(cp.square(S - T), axis=1)
         case Huber(delta):
             return 0.5 * cp.sum(cp.huber(S - T, delta), axis=1)
+        case Quantile(q, width):
+            sides = cp.huber(cp.pos(T - S), q * width) + cp.huber(cp.neg(T - S), (1 - q) * width)
+            return cp.sum(sides, axis=1) / (2 * width)
         case Softmax():
             return cp.log_sum_exp(S, axis=1) - cp.sum(cp.multiply(T, S), axis=1)
         case SquaredHinge():

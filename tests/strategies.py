@@ -27,9 +27,11 @@ from tikhonet import (
     Loss,
     Network,
     NonNegative,
+    Poisson,
     Power,
     Problem,
     Proximal,
+    Quantile,
     RowL1Ball,
     RowL2Ball,
     Samples,
@@ -44,7 +46,9 @@ from tikhonet.network.activation import Activation, ClippedReLU, ReLU
 
 ACTIVATIONS: list[Activation] = [ReLU(), ClippedReLU(0.8)]
 LIFTS: list[Lift] = [Tikhonov(), Fenchel()]
-LOSSES: list[Loss] = [Squared(), Softmax(), SquaredHinge(), Huber(0.7)]
+LOSSES: list[Loss] = [Squared(), Softmax(), SquaredHinge(), Huber(0.7), Quantile(0.7, 0.5)]
+ALL_LOSSES: list[Loss] = [*LOSSES, Poisson(3.0)]
+"""With one that cvxpy cannot state."""
 SETS: list[ConvexSet] = [
     Everything(),
     NonNegative(),

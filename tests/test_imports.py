@@ -20,6 +20,7 @@ ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
+    "tikhonet.model.loss_head": "a head that iterates, apart from those in closed form and those of other libraries",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.torch_building": "from a network to a module, apart from the way back",
     "tikhonet.model.torch_rules": "each layer of torch by itself, apart from the graph of their calls",

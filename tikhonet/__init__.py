@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from tikhonet.problem.losses import (
         Huber as Huber,
         Loss as Loss,
+        Poisson as Poisson,
+        Quantile as Quantile,
         Softmax as Softmax,
         Squared as Squared,
         SquaredHinge as SquaredHinge,
@@ -92,7 +94,7 @@ _NAMES = {
     "network.graph": "BIAS Network",
     "network.image_edges": "AvgPool2d GlobalAverage",
     "problem.lifts": "Fenchel Lift Tikhonov",
-    "problem.losses": "Huber Loss Softmax Squared SquaredHinge",
+    "problem.losses": "Huber Loss Poisson Quantile Softmax Squared SquaredHinge",
     "problem.objective": "Blocks Problem Terms",
     "problem.samples": "Samples",
     "problem.sets": "Box ConvexSet Everything FrobeniusBall NonNegative RowL1Ball RowL2Ball",

@@ -75,8 +75,8 @@ def test_values_that_are_not_finite_are_left_out_of_a_line():
     assert re.findall("<title>(.*?)</title>", FIGURES["lines"].svg()) == ["at 1", "at 4"]
 
 
-def test_words_are_escaped():
-    named = Values("<b>", '<b>"', "sgd", [1.0])
+def test_words_are_escaped_and_are_not_formulas():
+    named = Values("<b>$x_{身", '<b>"', "sgd", [1.0])
     assert "<b>" not in Dots(name="d", title="<b>", x=Axis("<b>"), rows=[named]).svg()
 
 

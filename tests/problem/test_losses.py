@@ -6,11 +6,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import CLASSES, LOSSES, finite_difference, normal, seeds
-from tikhonet import Huber, Softmax, Squared, SquaredHinge
+from tests.strategies import ALL_LOSSES, CLASSES, LOSSES, finite_difference, normal, seeds
+from tikhonet import Huber, Poisson, Quantile, Softmax, Squared, SquaredHinge
 
-LOSS = st.sampled_from(LOSSES)
-every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
+LOSS = st.sampled_from(ALL_LOSSES)
+every_loss = pytest.mark.parametrize("loss", ALL_LOSSES, ids=str)
 
 
 def draw(loss, seed, rows=4, scale=2.0):
@@ -33,6 +33,9 @@ def test_values_by_hand():
     assert float(Squared().rows(T, S)) == pytest.approx(0.5 * (0.5**2 + 3**2))
     assert float(Huber(0.7).rows(T, S)) == pytest.approx(0.5 * 0.5**2 + 0.7 * (3 - 0.35))
     assert float(SquaredHinge().rows(T, S)) == pytest.approx(0.5**2 + 3**2)
+    pinball = 0.7 * (0.5 - 0.7 * 0.1 / 2) + 0.3 * (3 - 0.3 * 0.1 / 2)
+    assert float(Quantile(0.7, 0.1).rows(T, S)) == pytest.approx(pinball)
+    assert float(Poisson(9.0).rows(T, S)) == pytest.approx(float(S.exp().sum()) - 0.5 + 2)
     distribution = torch.tensor([[0.25, 0.75]]).double()
     p = torch.tensor([0.5, 2.0]).double().exp()
     expected = -(0.25 * (p[0] / p.sum()).log() + 0.75 * (p[1] / p.sum()).log())
@@ -64,6 +67,8 @@ def test_curvature_bounds_the_second_derivative_and_is_it_for_quadratic_losses(l
         (Squared(), [0.0, 0.0], [1.0, 0.0]),
         (Huber(0.7), [0.0, 0.0], [1.0, 0.0]),
         (SquaredHinge(), [1.0, -1.0], [1.0, 0.0]),
+        (Quantile(0.7, 0.5), [0.0, 0.0], [1.0, 0.0]),
+        (Poisson(0.5), [0.0, 0.0], [1.0, 1.0]),
         (Softmax(), [1.0, 0.0], [1.0, -1.0]),
     ],
     ids=str,

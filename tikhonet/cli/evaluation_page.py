@@ -245,7 +245,8 @@ def write_page(
         model=saved.path.name,
         data=Path(title).name,
         kind=saved.kind,
-        lead=f"{len(X):,} rows of {X.shape[1]} columns. If it was trained on some of them, expect less of new ones.",
+        lead=f"{len(X):,} rows of {len(names)} columns. If it was trained on some of them, expect less of new ones."
+        + f" What a column is worth is measured where there are at most {COLUMNS}." * (not found),
         headline=[
             (short(round(value, 2)), "%", WORDS[name]) if name == "error_percent" else (short(value), "", WORDS[name])
             for name in WORDS

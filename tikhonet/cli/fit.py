@@ -250,11 +250,14 @@ def fit(
     return Answer(document, human, exit_code=exit_code)
 
 
+EFFECTS = (("radius", "constraint", ""), ("sparsity_over", "sparsity", ""), ("quantile", "loss", "quantile"))
+
+
 def check_effect(chosen: dict[str, Any]) -> None:
     """Raise where an option would change nothing."""
-    for name, needed in {"radius": "constraint", "sparsity_over": "sparsity"}.items():
-        if name in chosen and needed not in chosen:
-            option, other = PARAMETERS[name].option, PARAMETERS[needed].option
+    for name, needed, value in EFFECTS:
+        if name in chosen and (needed not in chosen or chosen[needed] != (value or chosen[needed])):
+            option, other = PARAMETERS[name].option, f"{PARAMETERS[needed].option} {value}".strip()
             raise OptionError(option, f"has no effect without {other}; add that, or leave it out")
 
 

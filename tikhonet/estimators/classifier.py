@@ -71,7 +71,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
-        "loss": [NameIn(lambda: Loss.kinds), Loss],
+        "loss": [NameIn(lambda: (name for name, loss in Loss.kinds.items() if loss.for_classes)), Loss],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "head": [NameIn(head_names), HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],

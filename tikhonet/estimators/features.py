@@ -52,6 +52,8 @@ class BCDFeatures(BCDEstimator):
             raise ArgumentError("y", f'y must be one column of classes, got shape {np.shape(y)}; use target="numbers"')
         else:
             y = np.ravel(y)
+            if not self._loss().for_classes:
+                raise ArgumentError("loss", f'loss must be one for classes, got {self.loss!r}; use target="numbers"')
             target = Classes(np.unique(y), self._loss(), "trained")
         fitted = fit(self, inputs.rows(X, target.in_numbers(y), weight), target, last=self._last)
         bare = replace(fitted.model, head=None, classes=(), sharpness=1.0)

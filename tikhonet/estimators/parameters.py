@@ -61,8 +61,8 @@ class Parameters(BaseEstimator):
     initial : {"auto", "gaussian", "looks-linear"}, default="auto"
         Where the stochastic solver's weights begin; "auto" is "looks-linear" for more than three hidden layers
         without `skip`, which otherwise would not train.
-    loss : {"squared", "huber", "softmax", "squared_hinge"} or Loss, default="squared"
-        The loss that trains the network; the last two are for classes only.
+    loss : {"squared", "huber", "quantile", "poisson", "softmax", "squared_hinge"} or Loss, default="squared"
+        The loss that trains the network; the last two are for classes only, the two before for numbers.
     lift : {"auto", "fenchel", "tikhonov"} or Lift, default="auto"
         How ReLU is lifted: "auto" is Tikhonov for the paper's `solver="alg1"`, Fenchel for the others.
     solver : {"stochastic", "proximal", "alg1", "certified"}, default="stochastic"
@@ -214,7 +214,10 @@ class Parameters(BaseEstimator):
         check_callbacks(self.callbacks)
 
     def _loss(self) -> Loss:
-        return Loss.kinds[self.loss]() if isinstance(self.loss, str) else self.loss
+        if not isinstance(self.loss, str):
+            return self.loss  # type: ignore[no-any-return]
+        kind = Loss.kinds[self.loss]
+        return kind(**{name: getattr(self, name) for name in signature(kind).parameters if hasattr(self, name)})
 
     def _method(self) -> FullBatch | MiniBatch:
         return METHODS[self.solver]

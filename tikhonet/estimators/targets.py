@@ -26,13 +26,16 @@ from tikhonet.estimators.eval_metrics import EvalMetric, Judged
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
 from tikhonet.model.heads import Head, HeadKind, head_names, make_head
+from tikhonet.model.links import Link
+from tikhonet.model.loss_head import LossHead
 from tikhonet.model.model import Model
 from tikhonet.model.reading import check_growth
-from tikhonet.model.scaling import Standard
+from tikhonet.model.scaling import Standard, added
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
+from tikhonet.trainer.batches import add_numbers
 from tikhonet.trainer.judge import Metric
 
 if TYPE_CHECKING:
@@ -231,7 +234,18 @@ class Numbers(Target):
     metric: EvalMetric | None = None
 
     def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
-        return replace(self, standard=Standard.fit(rows.Y, rows.weight, reduce))
+        if self.link.linear:
+            return replace(self, standard=Standard.fit(rows.Y, rows.weight, reduce))
+        if (least := float(rows.Y.min())) < 0:
+            raise ArgumentError("y", f"y must not be negative for a loss with a logarithmic link, got {least:g}")
+        share = rows.weight / add_numbers(reduce, rows.weight.sum())[0]
+        mean = added(share @ rows.Y, reduce)
+        return replace(self, standard=Standard(np.zeros_like(mean), np.where(mean > 0, mean, 1.0)))
+
+    @property
+    def link(self) -> Link:
+        """How predictions come of scores; with a logarithm, a unit of y is a term of the intercept."""
+        return Link.kinds[self.loss.link]()
 
     @property
     def units(self) -> Standard:
@@ -242,19 +256,32 @@ class Numbers(Target):
         return torch.from_numpy(self.units(Y))
 
     def head(self, V: Floats) -> HeadKind:
+        by_name = isinstance(self.chosen_head, str)
+        if by_name and self.chosen_head == "ridge" and not self.loss.quadratic:
+            return LossHead(V, 0, self.standard, trained_by=self.loss)
+        if not (by_name or self.link.linear):
+            message = f'head must be "ridge" or "trained" for a loss with a logarithmic link, got {self.chosen_head!r}'
+            raise ArgumentError("head", message)
         return make_head(self.chosen_head, V, standard=self.standard)
 
     def decode(self, T: Floats, S: Floats, weight: Floats, believed: bool) -> tuple[NDArray[Any], Floats, Floats]:
-        y, predicted = (part * self.units.deviation + self.units.mean for part in (T, S))
+        y, predicted = (part * self.units.deviation + self.units.mean for part in (T, self.link(S)))
         return y, predicted, weight
 
     def score_loss(self, head: Head, data: HeadData) -> float:
-        wrong = (head(data.features) - data.Y) / self.units.deviation
-        return float(data.sum(data.weight @ np.square(wrong).sum(1)))
+        scores, unit = head(data.features), self.units.deviation
+        scores = (scores - self.units.mean) / unit if self.link.linear else scores - np.log(unit)
+        found = self.loss.sharpened().rows(torch.from_numpy(self.units(data.Y)), torch.from_numpy(scores))
+        return float(data.sum(data.weight @ found.numpy()))
 
     def in_own_units(self, head: Head) -> Head:
         mean, deviation = self.units.mean, self.units.deviation
+        if not self.link.linear:
+            return Head(head.coef, head.intercept + np.log(deviation))
         return Head(head.coef * deviation[:, None], head.intercept * deviation + mean)
+
+    def in_model(self) -> dict[str, Any]:
+        return {"link": self.link}
 
 
 def takes_numbers(y: NDArray[Any], target: str) -> bool:

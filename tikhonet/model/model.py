@@ -3,7 +3,7 @@
     e = the encoded row x: numbers with missing ones filled in, indicators, pieces, categories
     u_0 = (clip(e, low, high) - shift) / scale
     u_n = activation(sum over m in M_n of W_{n,m} u_m)
-    scores = coef u_N + intercept
+    scores = link(coef u_N + intercept)
 
 Files, exports, kernels and torch modules are made of a `Model`.
 """
@@ -26,6 +26,7 @@ from tikhonet.model.columns import Columns
 from tikhonet.model.encoding import Encoding
 from tikhonet.model.heads import Head
 from tikhonet.model.kernels import Fastest, SparseLayers
+from tikhonet.model.links import Linear, Link
 from tikhonet.model.scaling import Floats, Scaling
 from tikhonet.network.graph import Network, Weights
 from tikhonet.network.operations import Operation, Window
@@ -55,6 +56,8 @@ class Model:
     """Labels, one for each score; none where the scores are numbers."""
     sharpness: float = 1.0
     """Probabilities are the softmax of this times the scores."""
+    link: Link = Linear()
+    """What is made of the head's scores: nothing, but for counts and labels."""
     columns: Columns | None = None
     """The columns of the table; None where its rows are the numbers that the scaling takes."""
 
@@ -109,12 +112,12 @@ class Model:
     def scores(self, X: Floats, device: str = "cpu") -> Floats:
         """Scores of the classes, outputs, or features, in float64: one row for each row of X."""
         features = self.features(X, device)
-        return features if self.head is None else self.head(features)
+        return features if self.head is None else self.link(self.head(features))
 
     def dense_scores(self, X: Floats, dtype: str = "float64") -> Floats:
         """The scores by products of whole matrices in this type, which is that of the weights for the least work."""
         features = self.dense_features(X, dtype=dtype)
-        return features if self.head is None else self.head(features)
+        return features if self.head is None else self.link(self.head(features))
 
     def features(self, X: Floats, device: str = "cpu") -> Floats:
         """The last hidden layer (Eq. 1); for a sparse network by whichever kernel is faster for so many rows."""

@@ -131,7 +131,7 @@ class NativeKernel:
     """Scores in float32. Calls may overlap: each has its own block of memory."""
 
     def __init__(self, model: Model) -> None:
-        program = compile_model(model)
+        program, self.link = compile_model(model), model.link
         self.inputs, self.outputs = model.inputs, model.outputs
         self.length, self.widest = program.length, max(model.network.widths)
         self._kept: list[NDArray[Any]] = []  # the C side has pointers into these
@@ -156,7 +156,7 @@ class NativeKernel:
         places = x.ctypes.data, scores.ctypes.data, start, active, factor
         scaling = ctypes.addressof(self._scaling)
         self._run(self._steps, len(self._steps), scaling, len(x), self.inputs, self.outputs, *places)
-        return scores
+        return self.link(scores)
 
     def _step(self, step: Step) -> CStep:
         match step:

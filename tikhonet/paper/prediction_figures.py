@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.paper.figures import DASHES, Axis
-from tikhonet.paper.sheets import COLOURS, Figure, tip
+from tikhonet.paper.sheets import COLOURS, WIDTH, Figure, tip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,8 @@ class Confusion(Figure):
             ax.text(j, i, str(count) if count else "", ha="center", va="center_baseline", color=colour)
         ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
         ax.set_xlabel("predicted", labelpad=8)
-        ax.set_ylabel("true", labelpad=4 + 1.5 * max(map(len, self.cut)))  # letters are wider on a phone
+        ax.set_ylabel("true")
+        ax.yaxis.set_label_coords((22 - self.edges[0]) / (WIDTH - self.edges[0] - self.edges[1]), 0.5)
         ax.set_xticks(range(size), self.cut, rotation=90 if self.upright else 0)
         ax.set_yticks(range(size), self.cut)
         ax.xaxis.set_label_position("top")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from html import escape
@@ -98,7 +99,8 @@ class Figure(ABC):
         left, right, below, above = self.edges
         height = self.height + (0 if form == "svg" else TITLE)
         dates = {"svg": dict.fromkeys(("Creator", "Date", "Format", "Type")), "pdf": {"CreationDate": None}}
-        with matplotlib.rc_context(STYLE), io.BytesIO() as file:
+        with matplotlib.rc_context(STYLE), io.BytesIO() as file, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # letters that the browser has, though matplotlib does not
             sheet = require("matplotlib.figure").Figure(figsize=(WIDTH / 72, height / 72))
             across, up = (WIDTH - left - right) / WIDTH, (self.height - below - above) / height
             self.draw(sheet.add_axes((left / WIDTH, below / height, across, up)))

@@ -6,14 +6,16 @@ encoding of labels as targets T. Sample weights multiply values and gradients ro
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from tikhonet.network.arguments import POSITIVE
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Array, tensor
 from tikhonet.network.registry import Registry
 
@@ -42,6 +44,10 @@ class Loss(ABC):
     kinds: ClassVar[Registry[type[Loss]]] = Registry("loss")
     for_numbers: ClassVar[bool] = True
     """Whether targets may be any numbers, not classes only."""
+    for_classes: ClassVar[bool] = True
+    """Whether it makes sense for targets that stand for classes."""
+    link: ClassVar[str] = "identity"
+    """How predictions come of scores: as they are, or "log" where a score is the logarithm of a prediction."""
     curvature: float
     """A bound on the second derivative in S (its largest eigenvalue)."""
     quadratic: bool = False
@@ -62,6 +68,10 @@ class Loss(ABC):
     def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
         """The curvature of each sample's loss around its scores, at most `curvature`: how far a step may hope to go."""
         return S.new_full((len(S),), self.curvature)
+
+    def sharpened(self) -> Loss:
+        """The loss for a head, which needs no bound on its curvature: without what makes it smooth for the others."""
+        return self
 
     def encode(self, y: Array, classes: int | None = None) -> Tensor:
         """Targets: integer vectors are class labels, floating-point arrays are taken as they are."""
@@ -118,6 +128,84 @@ class Huber(Loss):
 
     def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
         return (self.delta / (S - T).abs()).amax(1).clamp_(max=1.0)
+
+
+@dataclass(frozen=True)
+class Quantile(Loss):
+    """The pinball loss, whose minimiser is a quantile:  the sum over outputs of  q e  for e > 0,  (q - 1) e  for e < 0.
+
+    e = t - s. Solvers need a curvature, so it is rounded off where it bends (Moreau's envelope):  e^2 / (2 width)  from
+    e = (q - 1) width  to  q width,  and straight beyond.
+    """
+
+    quantile: float = 0.5
+    width: float = 0.1
+    name = "quantile"
+    for_classes = False
+
+    def __post_init__(self) -> None:
+        POSITIVE.check("width", self.width)
+        if not 0 < self.quantile < 1:
+            raise ArgumentError("quantile", f"quantile must lie between 0 and 1, got {self.quantile}")
+
+    @property
+    def curvature(self) -> float:  # type: ignore[override]
+        return 1 / self.width
+
+    def sharpened(self) -> Quantile:
+        return replace(self, width=self.width / 10)
+
+    def rows(self, T: Tensor, S: Tensor) -> Tensor:
+        slope = -self.slope(T, S)
+        return (slope * (T - S) - 0.5 * self.width * slope.square()).sum(1)
+
+    def slope(self, T: Tensor, S: Tensor) -> Tensor:
+        return ((S - T) / self.width).clamp_(-self.quantile, 1 - self.quantile)
+
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        bend = torch.where(T > S, self.quantile, 1 - self.quantile) / (T - S).abs()
+        return bend.amax(1).clamp_(max=self.curvature)
+
+
+@dataclass(frozen=True)
+class Poisson(Loss):
+    """The sum over outputs of  exp(s) - t s:  counts t, of which exp(s) is the mean, in units in which it is about 1.
+
+    Where exp(s) exceeds `cap`, it goes on as the parabola that touches it there, so that the curvature has a bound.
+    """
+
+    cap: float = 5.0
+    name = "poisson"
+    for_classes = False
+    link = "log"
+
+    def __post_init__(self) -> None:
+        POSITIVE.check("cap", self.cap)
+
+    @property
+    def curvature(self) -> float:  # type: ignore[override]
+        return self.cap
+
+    def sharpened(self) -> Poisson:
+        return Poisson(1e9)
+
+    def check(self, T: Tensor) -> None:
+        super().check(T)
+        if bool((T < 0).any()):
+            raise ValueError(f"targets of the Poisson loss must not be negative, got {float(T.min()):g}")
+
+    def rows(self, T: Tensor, S: Tensor) -> Tensor:
+        most = math.log(self.cap)
+        above = (S - most).relu()
+        value = S.clamp(max=most).exp() * (1 + above + 0.5 * above.square())
+        return (value - T * S).sum(1)
+
+    def slope(self, T: Tensor, S: Tensor) -> Tensor:
+        most = math.log(self.cap)
+        return S.clamp(max=most).exp() * (1 + (S - most).relu()) - T
+
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        return S.amax(1).clamp(max=math.log(self.cap)).exp().clamp_(max=self.cap)
 
 
 @dataclass(frozen=True)

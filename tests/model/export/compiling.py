@@ -43,7 +43,7 @@ def run_c(made, forward, X, folder, compiler=("gcc",), flags=SANITIZED, emulator
     text = MAIN.format(name=made.name, upper=made.name.upper(), call=call if forward.classes else f"({call}, 0)")
     main, program = Path(folder, "main.c"), Path(folder, "program")
     main.write_text(text)
-    subprocess.run([*compiler, *flags, "-o", program, source, main], check=True)
+    subprocess.run([*compiler, *flags, "-o", program, source, main, "-lm"], check=True)
     data = np.ascontiguousarray(X, "<f4").tobytes()
     out = subprocess.run([*emulator, program], input=data, capture_output=True, check=True).stdout
     found = np.frombuffer(out, np.dtype([("best", "<i4"), ("scores", "<f4", (forward.outputs,))]))

@@ -100,6 +100,8 @@ class Writer:
         flash = sum(array.nbytes for array in self.arrays.values())
         ram, encoded = 4 * self.scratch, self.model.encoding is not None
         returned, body = "void", self.body
+        if not self.model.link.linear:
+            body = [*body, f"    {self.vector(self.model.link.loop)}({self.model.outputs}u, scores);\n"]
         if self.model.classes:
             returned, body = "int", [*body, f"    return {self.vector('highest')}({self.model.outputs}u, scores);\n"]
         common = {"name": self.name, "upper": self.name.upper(), "title": self.title(), "returned": returned}
@@ -110,7 +112,7 @@ class Writer:
             body="".join(body),
             give="return " if self.model.classes else "",
             row="row" if encoded else "x",
-            includes="#include <math.h>\n" if encoded else "",
+            includes="#include <math.h>\n" if encoded or not self.model.link.linear else "",
             test="" if self.int8 else self.self_test(),
         )
         header = HEADER.substitute(

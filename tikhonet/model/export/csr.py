@@ -21,6 +21,7 @@ from scipy.sparse import csr_array, issparse
 from tikhonet.model.columns import Columns
 from tikhonet.model.export.format import Export, Format
 from tikhonet.model.kernels import SparseLayers
+from tikhonet.model.links import Linear, Link
 from tikhonet.model.model import Label, Model, as_inputs, check_scores
 from tikhonet.model.model_file import VECTORS, columns_from_header, network_from_header, network_header, weight_name
 from tikhonet.model.reading import Arrays, open_file, refusing
@@ -28,7 +29,8 @@ from tikhonet.model.scaling import Floats, Scaling
 from tikhonet.model.storage import write_atomically
 from tikhonet.network.graph import Network
 
-VERSION = 2
+VERSION, LINKED = 2, 3
+"""The version of most files, and that of models with a link, which readers of the other would leave out."""
 PARTS = ("data", "indices", "indptr")
 
 
@@ -43,6 +45,7 @@ class CSRModel:
     classes: tuple[Label, ...] = ()
     sharpness: float = 1.0
     columns: Columns | None = None
+    link: Link = Linear()
 
     @property
     def network(self) -> Network:
@@ -70,7 +73,7 @@ class CSRModel:
         features = self._features(x)
         if self.coef is None or self.intercept is None:
             return features
-        return linear_scores(features, self.coef, self.intercept)
+        return self.link(linear_scores(features, self.coef, self.intercept))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels where there are classes, else the scores."""
@@ -80,7 +83,8 @@ class CSRModel:
     def to_bytes(self) -> bytes:
         """The content of the file; equal models give equal bytes."""
         header = {
-            "version": VERSION,
+            "version": VERSION if self.link.linear else LINKED,
+            **({} if self.link.linear else {"link": self.link.name}),
             "network": network_header(self.network),
             "classes": list(self.classes),
             "sharpness": self.sharpness,
@@ -155,6 +159,7 @@ def to_csr(model: Model, dtype: str = "float32") -> CSRModel:
         classes=model.classes,
         sharpness=model.sharpness,
         columns=model.columns if model.encoding else None,
+        link=model.link,
     )
 
 
@@ -166,8 +171,8 @@ def linear_scores(features: Floats, coef: csr_array, intercept: Floats) -> Float
 def _parts(arrays: Arrays) -> dict[str, Any]:
     """The fields of a model from the arrays of a file, each checked."""
     header = arrays.json("header")
-    if header["version"] not in (1, VERSION):
-        raise ValueError(f"it has version {header['version']}, and this tikhonet reads up to {VERSION}")
+    if header["version"] not in (1, VERSION, LINKED):
+        raise ValueError(f"it has version {header['version']}, and this tikhonet reads up to {LINKED}")
     network = network_from_header(header["network"])
     weights, biases = {}, {}
     for pair, edge in network.edges.items():
@@ -192,6 +197,7 @@ def _parts(arrays: Arrays) -> dict[str, Any]:
         "classes": classes,
         "sharpness": float(header["sharpness"]),
         "columns": columns_from_header(header.get("columns"), network),
+        "link": Link.kinds[header.get("link", "identity")](),
     }
 
 

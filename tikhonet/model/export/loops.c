@@ -283,3 +283,23 @@ static void $function(uint32_t columns, ${parameters}const uint32_t *size, const
         value += entries;
     }
 }
+
+//// exponential
+/* exp(z), finite. */
+static void exponential(uint32_t n, float *z)
+{
+    uint32_t i;
+    for (i = 0; i < n; i++) {
+        z[i] = expf(z[i] > 80.0f ? 80.0f : z[i]);
+    }
+}
+
+//// sigmoid
+/* 1 / (1 + exp(-z)), finite. */
+static void sigmoid(uint32_t n, float *z)
+{
+    uint32_t i;
+    for (i = 0; i < n; i++) {
+        z[i] = 1.0f / (1.0f + expf(z[i] < -80.0f ? 80.0f : -z[i]));
+    }
+}

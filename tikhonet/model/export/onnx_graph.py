@@ -160,7 +160,11 @@ class Graph:
             return [("features", kinds.FLOAT, ["rows", model.outputs])]
         name = "scores" if model.classes else "prediction"
         product = self.node("MatMul", [u, self.matrix("coef", model.head.coef)])
-        self.node("Add", [product, self.constant("intercept", single("intercept", model.head.intercept))], name)
+        intercept = self.constant("intercept", single("intercept", model.head.intercept))
+        if model.link.linear:
+            self.node("Add", [product, intercept], name)
+        else:
+            model.link.onnx(self, self.node("Add", [product, intercept]), name)
         if not model.classes:
             return [(name, kinds.FLOAT, ["rows", model.outputs])]
         labels = label_array(model)

@@ -1,6 +1,6 @@
 """Eq. 1 and the classifier on top as a plain `torch.nn.Module`, for use without this library's solvers.
 
-    u_0 = (e - shift) / scale,   u_n = activation(sum over m in M_n of W_{n,m} u_m),   scores = V u_N + intercept
+    u_0 = (e - shift) / scale,   u_n = activation(sum over m in M_n of W_{n,m} u_m),   scores = link(V u_N + intercept)
 
 e is the encoded row x; a row of numbers alone is its own. The module is made of `nn.Linear`, `nn.Identity` and, for
 images, `nn.Conv2d` and means, one for each edge, so tools that look for these find them; a sparse module has
@@ -146,6 +146,7 @@ class TorchNetwork(nn.Module):
                 sources.append(m)
         intercept = _copy(head.intercept, dtype) if model.head else None
         self.head: nn.Linear | SparseLinear = make(_copy(head.coef, dtype), intercept)
+        self.link = model.link
         self.register_buffer("shift", _copy(model.scaling.shift, torch.float64))
         self.register_buffer("scale", _copy(model.scaling.scale, torch.float64))
 
@@ -163,8 +164,7 @@ class TorchNetwork(nn.Module):
                 z = z + term
             # torch and its exporters know a ReLU as one operation.
             u[n] = z.relu() if (self.lower, self.upper) == (0.0, math.inf) else z.clamp(self.lower, self.upper)
-        scores: Tensor = self.head(u[self.depth])
-        return scores
+        return self.link.of(self.head(u[self.depth]))
 
 
 def _key(n: int, m: int) -> str:

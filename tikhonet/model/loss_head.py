@@ -1,0 +1,71 @@
+"""A head that is fitted by the loss of the network, for losses that are not squares.
+
+Minimise over V and b, the weights adding up to 1:
+
+    sum_i w_i loss(t_i, V f_i + b) + r/2 |V|^2,    r a share of the trace of the features' covariance
+
+It is the ridge regression of `Ridge` with another loss. In the coordinates in which covariance + r is the identity
+quasi-Newton steps need no more of the curvature than its size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+
+from tikhonet.model.head_data import HeadData
+from tikhonet.model.heads import Head, Ridge
+from tikhonet.model.scaling import Floats
+from tikhonet.problem.losses import Loss, Squared
+
+STEPS = 100
+"""Quasi-Newton steps at most; about thirty are usual."""
+TOLERANCE = 1e-5
+"""The largest entry of the gradient to end at, where a mean loss is about 1."""
+
+
+@dataclass
+class LossHead(Ridge):
+    """The head of the formula above."""
+
+    trained_by: Loss = Squared()
+    _start: Head | None = field(default=None, init=False, repr=False)
+
+    def loss(self, head: Head, data: HeadData) -> float:
+        return float(data.sum(data.weight @ self._rows(self.trained_by.sharpened(), head(data.features), data)[0]))
+
+    def fit(self, data: HeadData, strength: float) -> Head:
+        """The head of this strength, from where the last one ended: first by the loss, then by it sharpened."""
+        if self._last is None or self._last[0] is not data:
+            self._last = data, self._decompose(data)
+        values, vectors, _, centre, _ = self._last[1]
+        level = max(strength * float(values.sum()), float(np.finfo(float).tiny))
+        size = np.sqrt(np.maximum(values, 0) + level)
+        features, share = (data.features - centre) @ vectors / size, data.weight / data.total
+        shrink, outputs = level / size**2, self.targets(data).shape[1]
+        x = np.zeros((outputs, len(size) + 1))
+        if self._start is not None:
+            x[:, :-1] = self._start.coef @ vectors * size
+            x[:, -1] = self._start.intercept + self._start.coef @ centre
+
+        def objective(x: Floats, loss: Loss) -> tuple[float, Floats]:
+            A, b = np.split(x.reshape(outputs, -1), [-1], axis=1)
+            rows, slope = self._rows(loss, features @ A.T + b[:, 0], data)
+            weighted = slope * share[:, None]
+            gradient = np.hstack([data.sum(weighted.T @ features) + shrink * A, data.sum(weighted.sum(0))[:, None]])
+            return float(data.sum(share @ rows)) + 0.5 * float((shrink * A**2).sum()), gradient.ravel()
+
+        for loss in dict.fromkeys((self.trained_by, self.trained_by.sharpened())):
+            options = {"maxiter": STEPS, "gtol": TOLERANCE, "maxcor": 20}
+            x = minimize(objective, x.ravel(), (loss,), "L-BFGS-B", jac=True, options=options).x.reshape(outputs, -1)
+        coef = x[:, :-1] / size @ vectors.T
+        self._start = Head(coef, x[:, -1] - coef @ centre)
+        return self._start
+
+    def _rows(self, loss: Loss, scores: Floats, data: HeadData) -> tuple[Floats, Floats]:
+        """The loss of each row, and its slope in the scores."""
+        T, S = torch.from_numpy(self.targets(data)), torch.from_numpy(scores)
+        return loss.rows(T, S).numpy(), loss.slope(T, S).numpy()
