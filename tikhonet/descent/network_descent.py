@@ -189,7 +189,9 @@ class _Run:
         for step, change in state.pairs:
             found = ({name: matrix.flatten(0, -2).shape for name, matrix in part.items()} for part in (step, change))
             if any(part != shapes for part in found) or not inner(step, change) > 0:
-                raise ValueError(f"the metric must hold matrices of the shapes {shapes}, along which the loss is convex")
+                raise ValueError(
+                    f"the metric must hold matrices of the shapes {shapes}, along which the loss is convex"
+                )
 
     def go(self, watch: Callable[[History], bool | None] | None) -> NetworkResult:
         status, _ = self.slot.ended or (None, "")

@@ -47,7 +47,9 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
     def _fit_large(self, X: Any, y: Any, sample_weight: Any, *validation: Any) -> Self:
         """Fit within `memory_budget`."""
         if any(part is not None for part in validation):
-            raise ArgumentError("X_val", "X_val and eval_set must be None with memory_budget, which holds rows out itself")
+            raise ArgumentError(
+                "X_val", "X_val and eval_set must be None with memory_budget, which holds rows out itself"
+            )
         fitted, width, names = fit_large(self, X, y, sample_weight)
         inputs = Inputs(self)
         inputs.columns, inputs.seen.n_features_in_ = None, width

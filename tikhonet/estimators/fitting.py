@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -125,7 +124,12 @@ class Plan:
         return replace(model, **{"head": self.target.in_own_units(head)} | self.target.in_model())
 
     def head_data(self, model: Model, rows: Rows) -> HeadData:
-        return HeadData(lambda: model.scaled_features(rows.X, self.parameters.device), rows.Y, rows.weight, self.reduce)
+        return HeadData(
+            lambda: rows.map(lambda X: model.scaled_features(X, self.parameters.device)),
+            rows.Y,
+            rows.weight,
+            self.reduce,
+        )
 
     def judge(
         self, trained: Trained, rows: Rows, judge: Mask, final: Mask, last: float | None = None
@@ -145,7 +149,7 @@ class Plan:
             strength = kind.choose(rest, data, add_numbers(self.reduce, rows.weight[final].sum())[0])
         if not kind.calibrated:
             model = replace(model, head=kind.fit(rest, strength))
-        return strength, self.target.calibrated(self.problem, model, rows.X[judge], data)
+        return strength, self.target.calibrated(self.problem, model, rows.take(np.flatnonzero(judge)).X, data)
 
     def finish(self, trained: Trained, rows: Rows, strength: float) -> Fitted:
         """The head on these rows, and all that is kept."""

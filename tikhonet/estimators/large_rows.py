@@ -25,6 +25,8 @@ from tikhonet.trainer.disk_rows import DiskRows
 
 Keys = NDArray[np.uint64]
 MOST_FILES = 256
+PIECE = 1000
+"""Rows that are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,12 @@ class LargeRows(Rows):
         """Some of the rows, in memory."""
         return Rows(self.X.read(index), self.Y[index], self.weight[index])
 
+    def map(self, function: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
+        parts = (slice(start, start + PIECE) for start in range(0, len(self), PIECE))
+        return np.concatenate([function(self.X.read(rows)) for rows in parts])
+
     def keys(self) -> Keys:
-        parts = (slice(start, start + 4096) for start in range(0, len(self), 4096))
-        return np.concatenate([fingerprint(self.X.read(rows)) for rows in parts])
+        return self.map(fingerprint)
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,11 @@ class Moments:
     squares: Floats
     nonzero: Floats
     rows: int = 0
+
+    @classmethod
+    def none(cls, width: int) -> Moments:
+        """Those of no rows."""
+        return cls(0.0, np.zeros(width), np.zeros(width), np.zeros(width))
 
     def add(self, X: Floats, weight: Floats) -> None:
         """Join those of more rows, whose own mean comes first: what is subtracted is never far away."""
@@ -108,7 +118,7 @@ class Survey:
         moments = None
         for X, y, weight in stream.checked(size):
             weight = np.ones(len(X)) if weight is None else weight
-            moments = moments or Moments(0.0, *(np.zeros(X.shape[1]) for _ in range(3)))
+            moments = moments or Moments.none(X.shape[1])
             moments.add(X, weight)
             keys.append(fingerprint(X))
             labels.append(y)

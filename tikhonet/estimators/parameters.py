@@ -198,7 +198,7 @@ class Parameters(BaseEstimator):
         "verbose": ["verbose"],
         "callbacks": [callable, list, tuple, None],
         "checkpoint": [str, os.PathLike, Checkpoint, None],
-        "memory_budget": [str, POSITIVE, None],
+        "memory_budget": [str, Real, None],
     }
 
     def _validate_params(self) -> None:

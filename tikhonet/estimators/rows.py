@@ -50,6 +50,10 @@ class Rows:
         X = torch.from_numpy(self.X).to(device)
         return X, encode(self.Y).to(X), torch.from_numpy(self.weight).to(X)
 
+    def map(self, function: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
+        """The function of X."""
+        return function(self.X)
+
     def keys(self) -> NDArray[np.uint64]:
         """64 bits of the inputs of each row."""
         return fingerprint(self.X)

@@ -43,7 +43,7 @@ class Stream:
     def of(cls, X: Any, y: Any, weight: Any = None) -> Stream:
         """The stream of an array (a map of a file too), a data set or table of Arrow, or an iterable of pieces."""
         if hasattr(X, "pieces"):
-            return cls(X.pieces, len(X), X.names)
+            return piece_stream(X, y, weight)
         if hasattr(X, "iter_batches") or hasattr(X, "to_batches"):
             return arrow_stream(X, y, weight)
         if hasattr(X, "shape"):
@@ -51,8 +51,8 @@ class Stream:
         if y is not None or weight is not None or iter(X) is X:
             raise ArgumentError(
                 "X",
-                "X must be an array, a data set of Arrow, or an iterable of pieces (X, y) or (X, y, sample_weight) that "
-                f"can be iterated twice, without a y or sample_weight beside it, got {type(X).__name__}",
+                "X must be an array, a data set of Arrow, or an iterable of pieces (X, y) or (X, y, weight), which "
+                f"can be iterated twice and has no y or sample_weight beside it, got {type(X).__name__}",
             )
         return cls(lambda size: (cut for piece in X for cut in cut_up(Piece(*piece), size)))
 
@@ -63,13 +63,17 @@ class Stream:
             X, y = np.asarray(X), np.asarray(y)
             where = f"X in rows {start} to {start + len(X)}"
             if X.ndim != 2 or X.dtype.kind not in "buif" or X.shape[1] != (width or X.shape[1]) or not X.shape[1]:
-                raise ArgumentError("X", f"{where} must be numbers with {width or 'some'} columns, got {X.dtype} {X.shape}")
+                raise ArgumentError(
+                    "X", f"{where} must be numbers with {width or 'some'} columns, got {X.dtype} {X.shape}"
+                )
             X = X.astype(np.float64)
             if not np.isfinite(X).all():
                 raise ArgumentError("X", f"{where} must be finite where memory_budget is given, got NaN or infinity")
             check_magnitude("X", X, LARGEST)
             if len(y) != len(X) or (weight is not None and len(weight) != len(X)):
-                raise ArgumentError("y", f"y and sample_weight must have one number for each row of X, {where} have not")
+                raise ArgumentError(
+                    "y", f"y and sample_weight must have one number for each row of X, {where} have not"
+                )
             start, width = start + len(X), X.shape[1]
             yield Piece(X, y, None if weight is None else np.asarray(weight, np.float64))
         if not start:
@@ -83,11 +87,26 @@ def cut_up(piece: Piece, size: int) -> Iterator[Piece]:
         yield Piece(piece.X[rows], piece.y[rows], None if piece.weight is None else piece.weight[rows])
 
 
+def piece_stream(X: Any, y: Any, weight: Any) -> Stream:
+    """Pieces of X, of whose rows the labels are known beside it."""
+
+    def pieces(size: int) -> Iterator[Piece]:
+        start = 0
+        for part in X.pieces(size):
+            rows = slice(start, start + len(part))
+            yield Piece(part, y[rows], None if weight is None else weight[rows])
+            start = rows.stop
+
+    return Stream(pieces, len(X))
+
+
 def array_stream(X: Any, y: Any, weight: Any) -> Stream:
     """Rows of an array; of a map of a file they are read from the file, so that they do not stay in memory."""
     y = np.asarray(y)
     if y.ndim != 1 or len(y) != len(X) or len(X.shape) != 2:
-        raise ArgumentError("y", f"X must be a matrix and y a vector of as many rows, got shapes {X.shape} and {y.shape}")
+        raise ArgumentError(
+            "y", f"X must be a matrix and y a vector of as many rows, got shapes {X.shape} and {y.shape}"
+        )
     read = mapped(X).read if isinstance(X, np.memmap) else X.__getitem__
 
     def pieces(size: int) -> Iterator[Piece]:
@@ -103,7 +122,7 @@ def mapped(X: Any) -> Any:
     whole = X.ndim == 2 and X.flags.c_contiguous and X.filename is not None and X.base is not None
     first = getattr(X, "offset", 0)
     own = whole and not isinstance(X.base, np.memmap)
-    return DiskRows(Path(X.filename), *X.shape, X.dtype, first) if own else _Sliced(X)
+    return DiskRows(Path(X.filename), len(X), X.shape[1], X.dtype, first) if own else _Sliced(X)
 
 
 @dataclass(frozen=True)
@@ -119,7 +138,9 @@ def arrow_stream(X: Any, y: Any, weight: Any) -> Stream:
     schema = X.schema_arrow if hasattr(X, "schema_arrow") else X.schema
     label = y if isinstance(y, str) else None
     if label is not None and label not in schema.names:
-        raise ArgumentError("y", f"y must be labels or the name of a column of X, got {label!r}; it has {schema.names[:10]}")
+        raise ArgumentError(
+            "y", f"y must be labels or the name of a column of X, got {label!r}; it has {schema.names[:10]}"
+        )
     names = tuple(name for name in schema.names if name != label)
     labels = None if label is not None else np.asarray(y)
 
@@ -138,6 +159,5 @@ def arrow_stream(X: Any, y: Any, weight: Any) -> Stream:
             yield from cut_up(Piece(part, found, None if weight is None else np.asarray(weight)[rows]), size)
             start = rows.stop
 
-    metadata = getattr(X, "metadata", None)
-    count = metadata.num_rows if hasattr(metadata, "num_rows") else X.count_rows() if hasattr(X, "count_rows") else len(X)
-    return Stream(pieces, count, names)
+    rows = X.metadata.num_rows if hasattr(X, "iter_batches") else None
+    return Stream(pieces, rows or (X.count_rows() if hasattr(X, "count_rows") else len(X)), names)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from functools import cached_property
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,10 +36,6 @@ class DiskRows:
     device: torch.device = torch.device("cpu")
     """Where batches of these rows are to be."""
 
-    @cached_property
-    def file(self) -> IO[bytes]:
-        return self.path.open("rb", buffering=0)
-
     def __len__(self) -> int:
         return self.count if self.places is None else len(self.places)
 
@@ -60,29 +56,29 @@ class DiskRows:
 
     def read(self, rows: Any) -> NDArray[Any]:
         """Rows by a slice, or by their numbers."""
-        if isinstance(rows, slice) and self.places is None:
-            start, stop, _ = rows.indices(self.count)
-            found = np.empty((max(0, stop - start), self.width), self.kind)
-            self._fill(memoryview(found).cast("B"), start)
+        with self.path.open("rb", buffering=0) as file:
+            if isinstance(rows, slice) and self.places is None:
+                start, stop, _ = rows.indices(self.count)
+                found = np.empty((max(0, stop - start), self.width), self.kind)
+                self._fill(file, memoryview(found.data).cast("B"), start)
+                return found
+            if self.places is not None:
+                rows = self.places[rows]
+            found = np.empty((len(rows), self.width), self.kind)
+            size, view = self.width * self.kind.itemsize, memoryview(found.data).cast("B")
+            order = np.argsort(rows)  # forward through the file
+            for place, row in zip(order.tolist(), np.asarray(rows)[order].tolist(), strict=True):
+                self._fill(file, view[place * size : (place + 1) * size], row)
             return found
-        if self.places is not None:
-            rows = self.places[rows]
-        found = np.empty((len(rows), self.width), self.kind)
-        size = self.width * self.kind.itemsize
-        view = memoryview(found).cast("B")
-        order = np.argsort(rows)  # forward through the file
-        for place, row in zip(order.tolist(), np.asarray(rows)[order].tolist(), strict=True):
-            self._fill(view[place * size : (place + 1) * size], row)
-        return found
 
-    def _fill(self, view: memoryview, row: int) -> None:
+    def _fill(self, file: FileIO, view: memoryview, row: int) -> None:
         at, done = self.offset + row * self.width * self.kind.itemsize, 0
         while done < len(view):
             if hasattr(os, "preadv"):
-                got = os.preadv(self.file.fileno(), [view[done:]], at + done)
+                got = os.preadv(file.fileno(), [view[done:]], at + done)
             else:
-                self.file.seek(at + done)
-                got = self.file.readinto(view[done:])  # type: ignore[attr-defined]
+                file.seek(at + done)
+                got = file.readinto(view[done:])
             if not got:
                 raise OSError(0, "is shorter than its rows; was it changed meanwhile?", str(self.path))
             done += got
