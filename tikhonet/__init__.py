@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tikhonet.problem.lifts import Fenchel as Fenchel, Lift as Lift, Tikhonov as Tikhonov
     from tikhonet.problem.losses import (
         Huber as Huber,
+        Logistic as Logistic,
         Loss as Loss,
         Poisson as Poisson,
         Quantile as Quantile,
@@ -94,7 +95,7 @@ _NAMES = {
     "network.graph": "BIAS Network",
     "network.image_edges": "AvgPool2d GlobalAverage",
     "problem.lifts": "Fenchel Lift Tikhonov",
-    "problem.losses": "Huber Loss Poisson Quantile Softmax Squared SquaredHinge",
+    "problem.losses": "Huber Logistic Loss Poisson Quantile Softmax Squared SquaredHinge",
     "problem.objective": "Blocks Problem Terms",
     "problem.samples": "Samples",
     "problem.sets": "Box ConvexSet Everything FrobeniusBall NonNegative RowL1Ball RowL2Ball",

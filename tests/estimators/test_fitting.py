@@ -14,8 +14,8 @@ from tests.estimators.samples import QUICK, blobs, line
 from tikhonet import Loss, Network, RowL2Ball, Squared
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
 from tikhonet.estimators.fitting import fit, most_iterations
+from tikhonet.estimators.number_targets import Numbers
 from tikhonet.estimators.rows import canonical
-from tikhonet.estimators.targets import Numbers
 from tikhonet.hashing import BCDHasher
 from tikhonet.network.activation import ClippedReLU
 from tikhonet.network.errors import ArgumentError

@@ -1,5 +1,6 @@
 """Fits within a budget of memory: the rows are on disk, and what is learned is what a fit in memory learns."""
 
+import os
 import subprocess
 import sys
 import warnings
@@ -135,12 +136,12 @@ import numpy as np
 from tikhonet import BCDClassifier
 
 warnings.simplefilter("ignore")
-X, y = np.lib.format.open_memmap(sys.argv[1]), np.arange(40_000) % 2
-shape, offset = X.shape, X.offset
-model = BCDClassifier((10,), max_iter=1, n_jobs=1, random_state=0, batch_size=500)
-model.set_params(memory_budget="12MB").fit(np.array(X[:2000]), y[:2000])
+X, y = np.lib.format.open_memmap(sys.argv[1]), np.arange(80_000) % 2
+
+model = BCDClassifier((10,), max_iter=1, n_jobs=1, random_state=0, batch_size=500, dropout=0)
+model.set_params(memory_budget="24MB").fit(np.array(X[:5000]), y[:5000])
 pages = int(open("/proc/self/statm").read().split()[0])
-most = int(pages * resource.getpagesize() + 1.1 * 12e6)
+most = int(pages * resource.getpagesize() + 1.1 * 24e6)
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 model.fit(X, y)
 print(model.n_iter_)
@@ -153,9 +154,10 @@ except (MemoryError, RuntimeError):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="addresses are limited and counted by Linux")
 def test_a_limit_of_the_system_that_a_fit_in_memory_breaks_is_enough_for_one_on_disk(tmp_path):
-    """32 MB of rows within 12 MB and a tenth."""
-    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(40_000, 100)))
-    ran = subprocess.run(
-        [sys.executable, "-c", LIMITED, tmp_path / "X.npy"], capture_output=True, text=True, check=False
-    )
+    """64 MB of rows within 24 MB and a tenth."""
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(80_000, 100)))
+    # Threads that begin late would take addresses for stacks and heaps of their own.
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+    words = [sys.executable, "-c", LIMITED, tmp_path / "X.npy"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
     assert ran.stdout.split("\n")[:2] == ["1", "no room"], ran.stderr

@@ -10,8 +10,9 @@ from tests.estimators.samples import QUICK, blobs, line
 from tikhonet import Squared
 from tikhonet.estimators import BCDClassifier, BCDRegressor
 from tikhonet.estimators.fitting import fit
+from tikhonet.estimators.number_targets import Numbers
 from tikhonet.estimators.rows import canonical
-from tikhonet.estimators.targets import Classes, Numbers
+from tikhonet.estimators.targets import Classes
 from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
 from tikhonet.model.heads import SVM, Head, Ridge
 from tikhonet.model.scaling import Scaling, Standard

@@ -1,5 +1,7 @@
 """Layers of images: convolutions and means as linear operators, networks made of them, and what is refused."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -172,10 +174,30 @@ def test_what_does_not_fit_is_refused_by_one_clear_error(make, words):
         make()
 
 
-def test_dense_reads_images_and_units_of_images_cannot_be_left_out():
+def test_dense_reads_images_and_channels_are_left_out_as_a_whole():
     network = Network.sequential((1, 4, 4), Conv2d(2, 3), 3)
     assert network.shape((2, 1)) == (3, 8)
     assert Dense().join((2, 2, 2), 3).shape == (3, 8)
     edge, some = network.edges[1, 0], torch.arange(3)
-    with pytest.raises(ArgumentError, match="cannot be left out"):
+    with pytest.raises(ArgumentError, match="by whole channels alone"):
         edge.select(torch.zeros(edge.shape), some, torch.arange(16))
+
+
+@given(edges() | images.map(lambda shape: Identity().join(shape, shape)), seeds, st.data())
+def test_a_selection_joins_the_chosen_channels_only(edge, seed, data):
+    def choose(shape):
+        chosen = data.draw(st.lists(st.integers(0, shape[0] - 1), min_size=1, unique=True).map(sorted))
+        return torch.arange(math.prod(shape)).view(shape[0], -1)[chosen].flatten()
+
+    U, _, W = draw_values(edge, seed)
+    rows, columns = choose(edge.target), choose(edge.source)
+    smaller, matrix = edge.select(W, rows, columns)
+    kept = torch.zeros_like(U)
+    kept[:, columns] = U[:, columns]
+    found = smaller.apply(U[:, columns], None if matrix is None else matrix.double())
+    torch.testing.assert_close(found, edge.apply(kept, W)[:, rows])
+    assert smaller.outputs == len(rows)
+    power = torch.zeros(edge.inputs).index_fill_(0, columns, 1.0)
+    if edge.learned and not edge.constant:  # exactly the entries of W that multiply something
+        W[(edge.multiplied(power) > 0).expand_as(W)] = 0
+        assert not edge.apply(kept, W).any()

@@ -17,8 +17,8 @@ from tikhonet import (
     compact,
     from_torch,
 )
-from tikhonet.network.errors import ArgumentError
 from tikhonet.trainer.recipe import IMAGES
+from tikhonet.trainer.sparsity.zeros import check_sparsity
 
 NETWORK = Network.sequential((1, 6, 6), Conv2d(8, 3), AvgPool2d(2), Conv2d(8, 2, groups=2), GlobalAverage())
 
@@ -60,8 +60,9 @@ def test_pixels_as_images_take_the_steps_of_dense_edges_bit_by_bit():
     assert all(torch.equal(one.blocks.W[pair], matrix) for pair, matrix in two.blocks.W.items())
 
 
-def test_the_direction_of_a_step_is_that_of_autograd_in_the_metric_of_patches():
+def test_the_direction_of_a_step_is_that_of_autograd_in_the_metric_of_patches(monkeypatch):
     """Without momentum, memory and dropout a first step is  -gradient (G + damping)^-1  up to its length."""
+    monkeypatch.setattr("tikhonet.network.designs.LEAST", 50)  # all rows, which come in another order
     network = Network.sequential((1, 5, 5), Conv2d(3, 3), 4, bias=False)
     X, Y = normal(50, 25), normal(50, 2, seed=1)
     start = network.random_weights(0, dtype=torch.float64)
@@ -119,16 +120,62 @@ def test_images_may_come_in_their_shape_to_every_solver():
         solver.run(problem, images[:, :, :5], Y)
 
 
-def test_a_dead_channel_is_not_left_out_and_living_ones_stay_as_they_are():
-    W, V = NETWORK.random_weights(0), torch.ones(2, 8)
-    smaller, weights, _ = compact(NETWORK, W, V)
-    assert smaller == NETWORK
+SHAPES = [(1, 6, 6), (8, 6, 6), (8, 6, 6), (8, 3, 3), 8, 5]
+BRANCHES = Network(
+    SHAPES,
+    {
+        (1, 0): Conv2d(8, 3, padding=1),
+        (2, 1): Conv2d(8, 3, padding=1, groups=8),
+        (3, 2): AvgPool2d(2),
+        (3, 1): Conv2d(8, 3, 2, 1, groups=2),
+        (4, 3): GlobalAverage(),
+        (4, 2): "dense",
+        (5, 4): "dense",
+    },
+    bias=[2, 5],
+)
+RESIDUAL = Network(
+    [(1, 6, 6), (6, 6, 6), (6, 6, 6), (6, 6, 6), 4],
+    {(1, 0): Conv2d(6, 3, padding=1), (2, 1): Conv2d(6, 1), (3, 2): Conv2d(6, 1), (3, 1): "identity", (4, 3): "dense"},
+    bias=True,
+)
+
+
+@pytest.mark.parametrize("network", [NETWORK, BRANCHES, RESIDUAL])
+def test_channels_that_are_dead_are_left_out_and_nothing_changes(network):
+    W, V, X = network.random_weights(0), normal(2, network.widths[-1]).float(), normal(9, 36).float()
+    same, weights, _ = compact(network, W, V)
+    assert same == network
     assert all(torch.equal(weights[pair], matrix) for pair, matrix in W.items())
-    W[1, 0][0] = W[1, -1][0] = 0
-    with pytest.raises(ArgumentError, match="cannot be left out"):
-        compact(NETWORK, W, V)
+    for n in network.hidden[:-1]:
+        for m in network.learned_sources(n):
+            W[n, m][1:4] = 0
+    smaller, weights, V_small = compact(network, W, V)
+    assert smaller.shapes[1] == (network.shapes[1][0] - 3, *network.shapes[1][1:])
+    assert sum(map(torch.numel, weights.values())) < sum(map(torch.numel, W.values()))
+    torch.testing.assert_close(smaller.features(X, weights) @ V_small.T, network.features(X, W) @ V.T)
 
 
-def test_budgets_are_refused():
-    with pytest.raises(ArgumentError, match="budget must be None for networks of images"):
-        Stochastic(budget=Budget(0.5), epochs=1).run(Problem(NETWORK), *stripes(20))
+@pytest.mark.parametrize("over", ["row", "layer", "network", "units"])
+@pytest.mark.parametrize("network", [NETWORK, BRANCHES, RESIDUAL])
+def test_a_budget_of_weights_or_channels_is_met_and_certified(network, over):
+    X, Y = stripes(120)
+    problem = Problem(network, lift="fenchel", gamma=1.0)
+    training = Stochastic(epochs=3, batch_size=30, budget=Budget(0.5, over)).run(problem, X, Y)
+    assert all(check.holds for check in check_sparsity(training.sparsity))
+    smaller, W, V = compact(network, training.blocks.W, training.blocks.V)
+    torch.testing.assert_close(
+        smaller.features(X, W) @ V.T,
+        network.features(X, training.blocks.W) @ training.blocks.V.T,
+        atol=1e-5,
+        rtol=1e-4,
+    )
+    if over == "units":
+        assert smaller.shapes[1][0] == network.shapes[1][0] // 2
+
+
+def test_few_filters_still_learn():
+    (X, Y), (X_test, Y_test) = stripes(600), stripes(300, seed=1)
+    problem = Problem(NETWORK, lift="fenchel", gamma=1.0)
+    training = Stochastic(epochs=20, batch_size=60, budget=Budget(0.4)).run(problem, X, Y)
+    assert error(training, X_test, Y_test) < 0.2

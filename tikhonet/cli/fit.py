@@ -128,12 +128,10 @@ def fit(
     return Answer(document, human, exit_code=exit_code)
 
 
-EFFECTS = (("radius", "constraint", ""), ("sparsity_over", "sparsity", ""), ("quantile", "loss", "quantile"))
-
-
 def check_effect(chosen: dict[str, Any]) -> None:
     """Raise where an option would change nothing."""
-    for name, needed, value in EFFECTS:
+    needs = {"radius": ("constraint", ""), "sparsity_over": ("sparsity", ""), "quantile": ("loss", "quantile")}
+    for name, (needed, value) in needs.items():
         if name in chosen and (needed not in chosen or chosen[needed] != (value or chosen[needed])):
             option, other = PARAMETERS[name].option, f"{PARAMETERS[needed].option} {value}".strip()
             raise OptionError(option, f"has no effect without {other}; add that, or leave it out")

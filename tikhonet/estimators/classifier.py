@@ -7,20 +7,22 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
+from tikhonet.estimators.checks import check_classes
 from tikhonet.estimators.constraints import COUNT, NameIn, auto_or
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.fitting import fit
+from tikhonet.estimators.labels import Labels, is_indicator
 from tikhonet.estimators.parameters import Parameters, build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
-from tikhonet.estimators.rows import Floats, Rows
+from tikhonet.estimators.rows import Floats, Rows, dense
 from tikhonet.estimators.several import fit_several
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes
@@ -92,21 +94,22 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     ) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
 
-        `eval_set` is a list of such pairs (X, y), of which the last decides; `history_` has what each says of every
-        epoch. Validation rows count by the weights of their classes.
+        y is a class a row, or a matrix of 0 and 1 with a column for each label that a row may have. `eval_set` is a
+        list of such pairs (X, y), of which the last decides; `history_` has what each says of every epoch. Validation
+        rows count by the weights of their classes.
         """
         if self.memory_budget is not None:
             return self._fit_large(X, y, sample_weight, X_val, y_val, eval_set)
-        inputs = Inputs(self)
-        X, y, weight = inputs.fit(X, y, sample_weight)
+        inputs, options = Inputs(self), {"multi_output": is_indicator(y)}
+        X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, sample_weight, **options)
         check_classification_targets(y)
-        labels = np.unique(y)
+        labels = np.arange(y.shape[1]) if options["multi_output"] else np.unique(y)
         if self.warm_start and self._last and not np.array_equal(labels, self.classes_):
             raise ArgumentError(
                 "warm_start",
                 f"warm_start needs the classes of the last fit ({self.classes_}), got {labels}; use warm_start=False",
             )
-        target = self._target(labels)
+        target = self._target(labels, options["multi_output"])
         rows = inputs.rows(X, target.in_numbers(y), weight)
         if self.n_networks == "auto" and self.n_bins == "auto" and len(rows) < AVERAGE_FROM:
             rows = inputs.without_pieces(rows)
@@ -119,7 +122,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         factors = target.factors(self.class_weight, rows)
         validation = [
             weigh(Rows(inputs.encoded(X), target.in_numbers(y, name), np.ones(len(y))), factors)
-            for X, y, name in inputs.validation(X_val, y_val, eval_set)
+            for X, y, name in inputs.validation(X_val, y_val, eval_set, **options)
         ]
         rows = weigh(rows, factors)
         if (count := self._networks(len(rows), inputs)) == 1:
@@ -135,10 +138,12 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
         A model from a file, whose rows are gone, stays as it is until a better one is learned.
         """
+        if self._last and not self.model_.link.linear:
+            raise ArgumentError("y", "partial_fit needs one class a row, and the last fit had several labels; use fit")
         inputs = Inputs(self)
         X, y, weight = inputs.fit(X, y, sample_weight, anew=False)
         check_classification_targets(y)
-        target = self._target(self._all_classes(classes))
+        target = self._target(check_classes(classes, self.classes_ if self._last else None))
         rows = inputs.rows(X, target.in_numbers(y), weight)
         rows = weigh(rows, target.factors(self.class_weight, rows))
         return self._keep(fit_more(self, rows, target, self._last), inputs)
@@ -149,22 +154,6 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         target = self._target(np.unique(y))
         rows = Rows(weight[:, None], target.in_numbers(y), weight)
         return target, rows.Y, weigh(rows, target.factors(self.class_weight, rows)).weight
-
-    def _all_classes(self, classes: Any) -> NDArray[Any]:
-        """The classes that calls of `partial_fit` may hold: those of the first call."""
-        if classes is None:
-            if not self._last:
-                message = "classes must hold all class labels at the first call of partial_fit, got None"
-                raise ArgumentError("classes", message)
-            return self.classes_
-        given = np.unique(classes)
-        if not self._last and len(given) < 2:
-            message = f"classes must hold at least 2 labels, got {classes!r}; pass all that will ever come"
-            raise ArgumentError("classes", message)
-        if self._last and not np.array_equal(given, self.classes_):
-            message = f"classes must be those of the first call ({self.classes_}), got {given}"
-            raise ArgumentError("classes", message)
-        return given
 
     @property
     def _default_bins(self) -> int:  # type: ignore[override]
@@ -196,9 +185,12 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             plain = encoding.without_pieces
         return [plain if k % 2 else everything for k in range(count)]
 
-    def _target(self, labels: NDArray[Any]) -> Classes:
-        metric = make_metric(self.eval_metric, labels)
-        return Classes(labels, self._loss(), self.head, self.decision, metric=metric)
+    def _target(self, labels: NDArray[Any], several: bool = False) -> Classes:
+        if several and self.decision != "forward":
+            message = f'decision must be "forward" where rows have several labels, got {self.decision!r}'
+            raise ArgumentError("decision", message)
+        metric = make_metric(self.eval_metric, np.arange(2) if several else labels)
+        return (Labels if several else Classes)(labels, self._loss(), self.head, self.decision, metric=metric)
 
     @property
     def _classes(self) -> Classes:
@@ -213,24 +205,22 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
 
     def decision_function(self, X: Any) -> Floats:
         """The score of each class; for two classes that of the second over the first."""
-        scores = self._scores(X)
-        binary: Floats = scores[:, 1] - scores[:, 0]
-        return binary if len(self.classes_) == 2 else scores
+        return self._classes.decide(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the largest score."""
-        labels: NDArray[Any] = self.classes_[self._scores(X).argmax(1)]
-        return labels
+        """The class with the largest score; of several labels a row, 1 for each that is more probable than not."""
+        return self._classes.choose(self._scores(X))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities: the softmax of the scores, as sharp as fits rows that were not trained on."""
-        probabilities: Floats = softmax(self._logits(X), axis=1)
-        return probabilities
+        """Probabilities: the softmax of the scores, as sharp as fits rows that were not trained on.
+
+        Where rows have several labels, the probability of each by itself, samples x labels.
+        """
+        return self._classes.probabilities(self._logits(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithms of the probabilities, finite also where these round to 0."""
-        logarithms: Floats = log_softmax(self._logits(X), axis=1)
-        return logarithms
+        return self._classes.log_probabilities(self._logits(X))
 
     def _logits(self, X: Any) -> Floats:
         scores = self._scores(X)
@@ -245,7 +235,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     def _scores(self, X: Any) -> Floats:
         rows, model = self._check_inputs(X), self.model_
         if self.decision == "forward":
-            return model.scores(rows, self.device)
+            return model.linear_scores(rows, self.device)
         problem = build_problem(self, model.network, self._loss(), 1.0)
         return -energies(problem, model.W, model.V, model.scaled(rows), len(self.classes_))
 
@@ -256,7 +246,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
                 f'decision must be "forward" for a model to be exported, got {self.decision!r}; '
                 'use set_params(decision="forward")',
             )
-        if not self.model_.classes:
+        if not self.model_.classes and self.model_.link.linear:
             raise ArgumentError("y", f"classes must be numbers or strings to be exported, got {self.classes_.dtype}")
         return self.model_
 
@@ -279,7 +269,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         return target.to_file()
 
     def _target_from_file(self, kept: dict[str, Any], model: Model) -> Classes:
-        target = self._target(np.empty(0)).from_file(kept, model)
+        target = self._target(np.empty(0), bool(kept.get("several"))).from_file(kept, model)
         if self.decision == "energy":
             self._check_energies(model, target.sharpness.get("energy", 1.0))
         return target
@@ -292,6 +282,11 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             found = sharpness * energies(problem, model.W, model.V, ends, model.outputs)
         if sharpness <= 0 or not np.isfinite(found).all():
             raise ValueError("weights, V and parameters must give finite energies; fit again")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
 
 def weigh(rows: Rows, factors: Floats) -> Rows:

@@ -17,6 +17,7 @@ from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import plot_history
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.fitting import Fitted
+from tikhonet.estimators.importances import importances
 from tikhonet.estimators.large_fit import fit_large
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats
@@ -110,6 +111,25 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
     def coefs_(self) -> dict[Pair, Floats]:
         """The learned matrices by edge `(n, m)`, from layer m into layer n; m = -1 is the bias."""
         return {edge: matrix.numpy() for edge, matrix in self.model_.W.items()}
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """How much each column of X matters to what the model says, as shares that add up to 1.
+
+        Sobol's total effects: how far probabilities, or numbers, move where the column is taken from another training
+        row, relative to their variance; see `estimators/importances.py`. They are computed when they are first asked
+        for; model files of up to 100 columns keep them, and others where they were asked for before. Labels play no
+        part: `sklearn.inspection.permutation_importance` says how much worse predictions would be.
+        """
+        fitted = self._learned()
+        if fitted.importances is None:
+            if fitted.memory.rows is None:
+                message = "feature_importances_ needs training rows, which neither pickles nor files have; fit again"
+                raise AttributeError(message)
+            self._fitted = fitted = replace(fitted, importances=importances(fitted.model, fitted.memory.rows))
+        found = fitted.importances
+        assert found is not None
+        return found
 
     @property
     def sparsity_(self) -> dict[str, Any]:

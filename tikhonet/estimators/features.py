@@ -12,9 +12,10 @@ from sklearn.utils._param_validation import StrOptions
 from tikhonet.estimators.constraints import NameIn
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
+from tikhonet.estimators.number_targets import Numbers
 from tikhonet.estimators.parameters import Parameters, documented
 from tikhonet.estimators.tabular import Inputs
-from tikhonet.estimators.targets import Classes, Numbers, Target, takes_numbers
+from tikhonet.estimators.targets import Classes, Target, takes_numbers
 from tikhonet.model.model import Model
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss

@@ -13,7 +13,7 @@ import torch
 from tikhonet.descent.result import Status
 from tikhonet.estimators.callbacks import users_level
 from tikhonet.estimators.fitting import Fitted, cause_of_zeros
-from tikhonet.estimators.parameters import build_problem
+from tikhonet.estimators.parameters import MOST_CUT, build_problem
 from tikhonet.model import storage
 from tikhonet.model.model_file import (
     columns_from_header,
@@ -54,6 +54,7 @@ def save_estimator(estimator: Any, path: Path, fitted: Fitted) -> None:
         "status": fitted.status.name,
         "sparsity": fitted.zeros,
         "label": getattr(estimator, "label_name_", None),
+        "importances": [] if (shares := importances_to_keep(estimator, fitted)) is None else shares.tolist(),
         "feature_names": list(getattr(estimator, "feature_names_in_", ())),
         "fitted": estimator._target_to_file(fitted.target),
     }
@@ -82,8 +83,9 @@ def load_estimator(cls: type, path: Path) -> Any:
         if not zeros:
             zeros = cause_of_zeros(estimator, build_problem(estimator, network, target.loss, 1.0), model)
         model = replace(model, **target.in_model()).checked()
-        estimator._fitted = Fitted(model, target, read_cause(zeros), whole(header["n_iter"]), Status[header["status"]])
+        fitted = Fitted(model, target, read_cause(zeros), whole(header["n_iter"]), Status[header["status"]])
         estimator.n_features_in_ = width = network.widths[0] if model.columns is None else len(model.columns.columns)
+        estimator._fitted = replace(fitted, importances=read_shares(header.get("importances"), width))
         if label := header.get("label"):
             estimator.label_name_ = str(label)
         if names := list(header["feature_names"]):
@@ -113,6 +115,23 @@ def whole(number: Any) -> int:
     if type(number) is not int or not 0 <= number < 2**63:
         raise ValueError(f"n_iter must be a whole number, got {str(number)[:80]}")
     return number
+
+
+def importances_to_keep(estimator: Any, fitted: Fitted) -> Any:
+    """The importances, where they were asked for before or are a matter of a moment: of a table, not of pixels."""
+    if fitted.importances is not None or fitted.memory.rows is None or estimator.n_features_in_ > MOST_CUT:
+        return fitted.importances
+    return estimator.feature_importances_
+
+
+def read_shares(found: Any, width: int) -> Any:
+    """The importances of so many columns; None where there are none, as in older files."""
+    if not found:
+        return None
+    shares = np.array(found, np.float64)
+    if shares.shape != (width,) or not np.isfinite(shares).all() or (shares < 0).any():
+        raise ValueError(f"importances must be {width} numbers that are not negative")
+    return shares
 
 
 def read_cause(found: dict[str, Any]) -> dict[str, Any]:

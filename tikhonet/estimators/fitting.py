@@ -18,7 +18,7 @@ from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import watching
 from tikhonet.estimators.checks import check_size
 from tikhonet.estimators.parameters import Parameters, build_problem
-from tikhonet.estimators.rows import Mask, Memory, Rows, in_order, joined
+from tikhonet.estimators.rows import Floats, Mask, Memory, Rows, in_order, joined
 from tikhonet.estimators.sessions import NO_SESSION, Session, session_of
 from tikhonet.estimators.solvers import Course, Trained, threads
 from tikhonet.estimators.stopping import warn_if_short
@@ -55,6 +55,8 @@ class Fitted:
     certificate: Certificate | None = None
     memory: Memory = Memory()
     """The state and rows that `partial_fit` goes on with."""
+    importances: Floats | None = None
+    """How much each column matters, once it was asked for."""
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,9 @@ class Parameters(BaseEstimator):
     initial : {"auto", "gaussian", "looks-linear"}, default="auto"
         Where the stochastic solver's weights begin; "auto" is "looks-linear" for more than three hidden layers
         without `skip`, which otherwise would not train.
-    loss : {"squared", "huber", "quantile", "poisson", "softmax", "squared_hinge"} or Loss, default="squared"
-        The loss that trains the network; the last two are for classes only, the two before for numbers.
+    loss : name or Loss, default="squared"
+        The loss that trains the network: "squared", "huber", "quantile", "poisson", "softmax", "logistic" or
+        "squared_hinge"; the last three are for classes only, the two before for numbers.
     lift : {"auto", "fenchel", "tikhonov"} or Lift, default="auto"
         How ReLU is lifted: "auto" is Tikhonov for the paper's `solver="alg1"`, Fenchel for the others.
     solver : {"stochastic", "proximal", "alg1", "certified"}, default="stochastic"

@@ -15,11 +15,11 @@ from tikhonet.estimators.constraints import SHARE, NameIn
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.fitting import fit
+from tikhonet.estimators.number_targets import Numbers
 from tikhonet.estimators.parameters import Parameters, documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.tabular import Inputs
-from tikhonet.estimators.targets import Numbers
 from tikhonet.model.heads import head_names
 from tikhonet.model.links import Link
 from tikhonet.model.model import Model

@@ -178,7 +178,7 @@ class MiniBatch:
         batch = auto if parameters.batch_size == "auto" else min(int(parameters.batch_size), rows)
         deep = network is not None and deep_and_plain(network)
         drop = (None, None) if (deep or images) and isinstance(parameters.dropout, str) else parameters._dropout()
-        given = (budget or parameters.constraint) and not deep
+        given = (budget or parameters.constraint) and not deep and not images
         size = rows / max(1, round(rows / batch))
         return Stochastic(
             change=GIVEN / min(1.5, math.sqrt(size / 1000)) if given else None,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import type_of_target
 from torch import Tensor
@@ -26,16 +26,12 @@ from tikhonet.estimators.eval_metrics import EvalMetric, Judged
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
 from tikhonet.model.heads import Head, HeadKind, head_names, make_head
-from tikhonet.model.links import Link
-from tikhonet.model.loss_head import LossHead
 from tikhonet.model.model import Model
 from tikhonet.model.reading import check_growth
-from tikhonet.model.scaling import Standard, added
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
-from tikhonet.trainer.batches import add_numbers
 from tikhonet.trainer.judge import Metric
 
 if TYPE_CHECKING:
@@ -186,6 +182,25 @@ class Classes(Target):
     def averaged(self) -> Self:
         return replace(self, sharpness={"forward": 1.0})
 
+    def decide(self, scores: Floats) -> Floats:
+        """The score of each class; for two classes that of the second over the first."""
+        binary: Floats = scores[:, -1] - scores[:, 0]
+        return binary if len(self.labels) == 2 else scores
+
+    def choose(self, scores: Floats) -> NDArray[Any]:
+        """The class with the largest score."""
+        labels: NDArray[Any] = self.labels[scores.argmax(1)]
+        return labels
+
+    def probabilities(self, logits: Floats) -> Floats:
+        found: Floats = softmax(logits, axis=1)
+        return found
+
+    def log_probabilities(self, logits: Floats) -> Floats:
+        """The logarithms of the probabilities, finite also where these round to 0."""
+        found: Floats = log_softmax(logits, axis=1)
+        return found
+
     def decode(self, T: Floats, S: Floats, weight: Floats, believed: bool) -> tuple[NDArray[Any], Floats, Floats]:
         """Places of classes, and probabilities that are as sharp as suits these rows."""
         codes = T.argmax(1)
@@ -220,68 +235,6 @@ class Classes(Target):
         if "forward" not in measured or not set(measured) <= {"forward", "energy"}:
             raise ValueError(f"sharpness must hold that of the rules forward and energy, got {measured}")
         return replace(self, labels=labels, sharpness=measured)
-
-
-@dataclass(frozen=True, eq=False)
-class Numbers(Target):
-    """One real number a row or several, standardised for the loss."""
-
-    loss: Loss
-    chosen_head: Any = "ridge"
-    single: bool = True
-    """Whether y was a vector, so that predictions are one too."""
-    standard: Standard | None = None
-    metric: EvalMetric | None = None
-
-    def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
-        if self.link.linear:
-            return replace(self, standard=Standard.fit(rows.Y, rows.weight, reduce))
-        if (least := float(rows.Y.min())) < 0:
-            raise ArgumentError("y", f"y must not be negative for a loss with a logarithmic link, got {least:g}")
-        share = rows.weight / add_numbers(reduce, rows.weight.sum())[0]
-        mean = added(share @ rows.Y, reduce)
-        return replace(self, standard=Standard(np.zeros_like(mean), np.where(mean > 0, mean, 1.0)))
-
-    @property
-    def link(self) -> Link:
-        """How predictions come of scores; with a logarithm, a unit of y is a term of the intercept."""
-        return Link.kinds[self.loss.link]()
-
-    @property
-    def units(self) -> Standard:
-        assert self.standard is not None, "the units of y are learned from rows first"
-        return self.standard
-
-    def encode(self, Y: Floats) -> Tensor:
-        return torch.from_numpy(self.units(Y))
-
-    def head(self, V: Floats) -> HeadKind:
-        by_name = isinstance(self.chosen_head, str)
-        if by_name and self.chosen_head == "ridge" and not self.loss.quadratic:
-            return LossHead(V, 0, self.standard, trained_by=self.loss)
-        if not (by_name or self.link.linear):
-            message = f'head must be "ridge" or "trained" for a loss with a logarithmic link, got {self.chosen_head!r}'
-            raise ArgumentError("head", message)
-        return make_head(self.chosen_head, V, standard=self.standard)
-
-    def decode(self, T: Floats, S: Floats, weight: Floats, believed: bool) -> tuple[NDArray[Any], Floats, Floats]:
-        y, predicted = (part * self.units.deviation + self.units.mean for part in (T, self.link(S)))
-        return y, predicted, weight
-
-    def score_loss(self, head: Head, data: HeadData) -> float:
-        scores, unit = head(data.features), self.units.deviation
-        scores = (scores - self.units.mean) / unit if self.link.linear else scores - np.log(unit)
-        found = self.loss.sharpened().rows(torch.from_numpy(self.units(data.Y)), torch.from_numpy(scores))
-        return float(data.sum(data.weight @ found.numpy()))
-
-    def in_own_units(self, head: Head) -> Head:
-        mean, deviation = self.units.mean, self.units.deviation
-        if not self.link.linear:
-            return Head(head.coef, head.intercept + np.log(deviation))
-        return Head(head.coef * deviation[:, None], head.intercept * deviation + mean)
-
-    def in_model(self) -> dict[str, Any]:
-        return {"link": self.link}
 
 
 def takes_numbers(y: NDArray[Any], target: str) -> bool:

@@ -32,6 +32,7 @@ class LossHead(Ridge):
     """The head of the formula above."""
 
     trained_by: Loss = Squared()
+    calibrated = True  # it needs no more than its fit
     _start: Head | None = field(default=None, init=False, repr=False)
 
     def loss(self, head: Head, data: HeadData) -> float:

@@ -111,8 +111,12 @@ class Model:
 
     def scores(self, X: Floats, device: str = "cpu") -> Floats:
         """Scores of the classes, outputs, or features, in float64: one row for each row of X."""
+        return self.link(self.linear_scores(X, device))
+
+    def linear_scores(self, X: Floats, device: str = "cpu") -> Floats:
+        """The scores before the link."""
         features = self.features(X, device)
-        return features if self.head is None else self.link(self.head(features))
+        return features if self.head is None else self.head(features)
 
     def dense_scores(self, X: Floats, dtype: str = "float64") -> Floats:
         """The scores by products of whole matrices in this type, which is that of the weights for the least work."""

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from tikhonet.network.edges import Dense, Edge
-from tikhonet.network.errors import ArgumentError
 from tikhonet.network.operations import Constant, Operation
+from tikhonet.network.shapes import channels_of
 
 
 class Bias(Dense):
@@ -65,11 +65,12 @@ class Bias(Dense):
         return super().random(generator, 0.0)  # drawn all the same, so that other edges have the same with and without
 
     def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
-        if self.positions == 1:
-            return super().select(W, rows, columns)
-        if len(rows) < self.outputs:
-            raise ArgumentError("network", "units of images joined by a bias cannot be left out; keep them all")
-        return self, W
+        assert W is not None
+        channels = channels_of(rows, self.target)
+        return self.join(1, (len(channels), *self.target[1:])), W[channels]
+
+    def multiplied(self, power: Tensor) -> Tensor:
+        return power.new_ones(1)
 
     def export(self, W: Tensor | None) -> Operation:
         return Constant(self.spread(W)[:, 0])

@@ -7,9 +7,10 @@ a channel, and each patch of the source under the kernel is a row of inputs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 from torch.nn.grad import conv2d_weight
@@ -130,8 +131,31 @@ class Conv2d(ImageEdge, Dense):
         return self.adjoint(W.new_ones(1, self.outputs), W.square())[0]
 
     def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
-        self.whole(rows, columns)
-        return self, W
+        assert W is not None
+        targets, sources = self.ends(rows, columns)
+        each, group = (self.channels // self.groups, self.source[0] // self.groups), torch.arange(self.groups)
+        whole = W.new_zeros(self.groups, each[0], self.groups, each[1], math.prod(self.geometry[0]))
+        whole[group, :, group] = W.view(self.groups, *each, -1)
+        kept = whole.flatten(2, 3).flatten(0, 1)[targets][:, sources]
+        left = [
+            torch.bincount(end.cpu() // size, minlength=self.groups)
+            for end, size in zip((targets, sources), each, strict=True)
+        ]
+        alike = [count[count > 0].unique().tolist() for count in left]
+        if self.groups > 1 and torch.equal(left[0] > 0, left[1] > 0) and len(alike[0]) == len(alike[1]) == 1:
+            groups = int((left[0] > 0).sum())
+            parts = kept.view(groups, alike[0][0], groups, alike[1][0], -1)
+            W = torch.cat([parts[k, :, k] for k in range(groups)]).flatten(1)
+        else:
+            groups, W = 1, kept.flatten(1)
+        return replace(self, channels=len(targets), groups=groups).between(len(targets), len(sources)), W
+
+    def multiplied(self, power: Tensor) -> Tensor:
+        if self.covers:
+            return power
+        by_channel: Tensor = power.unflatten(0, self.source).mean((1, 2)).view(self.groups, -1)
+        columns = by_channel.repeat_interleave(math.prod(self.geometry[0]), 1)
+        return columns.repeat_interleave(self.channels // self.groups, 0)
 
     def export(self, W: Tensor | None) -> Operation:
         return Dense.export(self, W) if self.covers else Edge.export(self, W)

@@ -20,7 +20,9 @@ from tikhonet.network.edges import Edge
 PATCHES = 2**21
 """Numbers in the matrix of patches that is held at a time."""
 FEW = 100
-"""Samples whose patches are enough to know the Gram matrix of a batch by: each has hundreds of them."""
+"""Samples whose patches are enough to know the Gram matrix of a batch by, at most."""
+LEAST, EACH = 16, 10
+"""So many samples at least, and so many patches for each of their entries: a sample often has hundreds of patches."""
 
 
 class Design(ABC):
@@ -104,8 +106,10 @@ class Patches(Design):
         return self[slice(0, samples)]
 
     def few(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        A = self[slice(0, FEW)].inputs().flatten(0, -2)
-        return A, None if weight is None else self.spread(weight[:FEW]).repeat(self.groups)
+        entries = sum(edge.shape[1] for edge in self.edges)
+        count = min(FEW, max(LEAST, math.ceil(EACH * entries / (self.edges[0].positions * self.groups))))
+        A = self[slice(0, count)].inputs().flatten(0, -2)
+        return A, None if weight is None else self.spread(weight[:count]).repeat(self.groups)
 
     def inputs(self) -> Tensor:
         """All patches, a row each; a matrix of them for each group, if there are several."""

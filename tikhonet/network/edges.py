@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from tikhonet.network.operations import Operation, Window, as_module
 from tikhonet.network.operations import Product as Product
 from tikhonet.network.operations import Source as Source
 from tikhonet.network.registry import Registry
-from tikhonet.network.shapes import Shape, shown_shape
+from tikhonet.network.shapes import Shape, channels_of, shown_shape
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,10 @@ class Edge(ABC):
     @abstractmethod
     def onward(self, W: Tensor | None) -> Tensor:
         """The sum of squares of what multiplies each unit of the source; one number where all are equal."""
+
+    def multiplied(self, power: Tensor) -> Tensor:
+        """The mean squares of what the entries of W multiply, from those of the source's units; one row where alike."""
+        return power
 
     @abstractmethod
     def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
@@ -227,15 +231,31 @@ class Identity(Fixed):
         return torch.tensor(1.0)
 
     def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
-        if len(rows) == len(columns) == self.inputs:
-            return self, None
-        return Dense().join(len(columns), len(rows)), (rows[:, None] == columns).float()
+        if torch.equal(rows, columns):
+            kept = (len(channels_of(rows, self.target)), *self.target[1:])
+            return self.join(kept, kept), None
+        return picking(self, rows, columns)
 
     def export(self, W: Tensor | None) -> Operation:
         return Source()
 
     def term(self, n: int, m: int) -> str:
         return f"u{m}"
+
+
+def picking(edge: Edge, rows: Tensor, columns: Tensor, **window: Any) -> tuple[Edge, Tensor]:
+    """A learned edge that takes each channel of the target (rows) from the same one of the source (columns), if kept.
+
+    A `window` makes it the mean under the kernel.
+    """
+    same = (channels_of(rows, edge.target)[:, None] == channels_of(columns, edge.source)).float()
+    if len(edge.target) == 1:
+        pixels = math.prod(edge.source[1:])
+        return Dense().join(len(columns), len(rows)), same.repeat_interleave(pixels, 1) / pixels
+    places = math.prod(window.get("kernel", ()))
+    shapes = (same.shape[1], *edge.source[1:]), (same.shape[0], *edge.target[1:])
+    convolution: Any = Edge.kinds["conv2d"]
+    return convolution(len(same), **{"kernel": 1} | window).join(*shapes), same.repeat_interleave(places, 1) / places
 
 
 OLD_WORDS = {False: {"learned": "dense"}, True: {"learned": "bias", "dense": "bias"}}

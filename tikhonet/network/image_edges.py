@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from tikhonet.network.arguments import COUNT, Numbers
-from tikhonet.network.edges import Edge, Fixed
+from tikhonet.network.edges import Edge, Fixed, picking
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.operations import Window
-from tikhonet.network.shapes import Shape, shown_shape
+from tikhonet.network.shapes import Shape, channels_of, shown_shape
 
 Two = tuple[int, int]
 Size = int | Two
@@ -68,10 +68,13 @@ class ImageEdge(Edge):
         images: Tensor = U.unflatten(1, self.source)
         return images
 
-    def whole(self, rows: Tensor, columns: Tensor) -> None:
-        """Raise unless these are all units: parts of images cannot be left out."""
-        if len(rows) < self.outputs or len(columns) < self.inputs:
-            raise ArgumentError("network", f"units of images joined by {self.name} cannot be left out; keep them all")
+    def ends(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """The channels of the target and of the source whose units these are."""
+        return channels_of(rows, self.target), channels_of(columns, self.source)
+
+    def between(self, rows: int, columns: int) -> Self:
+        """This edge from so many channels (columns) to so many others (rows)."""
+        return self.join((columns, *self.source[1:]), (rows, *self.target[1:]))
 
 
 def fits(name: str, size: Two, kernel: Two, stride: Two, padding: Two, dilation: Two = (1, 1)) -> Two:
@@ -101,6 +104,11 @@ class Average(ImageEdge, Fixed):
         """The transposed operator's values at R."""
 
     @property
+    def moving(self) -> dict[str, Any]:
+        """Kernel, stride and padding of the window, where it moves."""
+        return {}
+
+    @property
     @abstractmethod
     def pixels(self) -> int:
         """How many pixels a mean is taken of."""
@@ -113,8 +121,10 @@ class Average(ImageEdge, Fixed):
         return self.spread(torch.ones(1, self.outputs))[0] / self.pixels
 
     def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
-        self.whole(rows, columns)
-        return self, None
+        targets, sources = self.ends(rows, columns)
+        if torch.equal(targets, sources):
+            return self.between(len(targets), len(sources)), None
+        return picking(self, rows, columns, **self.moving)
 
     def term(self, n: int, m: int) -> str:
         return f"mean u{m}"
@@ -145,6 +155,10 @@ class AvgPool2d(Average):
     def geometry(self) -> tuple[Two, Two, Two]:
         """Kernel, stride and padding."""
         return cast(tuple[Two, Two, Two], (self.kernel, self.stride, self.padding))
+
+    @property
+    def moving(self) -> dict[str, Any]:
+        return dict(zip(("kernel", "stride", "padding"), self.geometry, strict=True))
 
     @property
     def pixels(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from numbers import Integral
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from tikhonet.network.arguments import check_type
@@ -45,6 +46,16 @@ def square_images(width: int) -> Shape | None:
         if channels * side**2 == width:
             return channels, side, side
     return None
+
+
+def channels_of(units: Tensor, shape: Shape) -> Tensor:
+    """The channels whose units these are, in order; those of a flat layer are its units."""
+    pixels = math.prod(shape[1:])
+    channels = units[::pixels] // pixels
+    whole = channels[:, None] * pixels + torch.arange(pixels, device=units.device)
+    if not torch.equal(whole.flatten(), units):
+        raise ArgumentError("network", "units of images can be left out by whole channels alone; keep all of a channel")
+    return channels
 
 
 def shown_shape(shape: Shape) -> str:

@@ -80,6 +80,10 @@ class Loss(ABC):
             return y[:, None] if y.ndim == 1 else y
         return one_hot(y, classes)
 
+    def marks(self, Y: Tensor) -> Tensor:
+        """Targets of rows that have any number of labels: Y is 1 for each that a row has, else 0."""
+        return Y
+
     def check(self, T: Tensor) -> None:
         """Raise unless T are targets of this loss."""
         if T.ndim != 2 or T.shape[1] < 1:
@@ -220,6 +224,9 @@ class Softmax(Loss):
         y = tensor(y)
         return y if y.is_floating_point() and y.ndim == 2 else one_hot(y, classes)
 
+    def marks(self, Y: Tensor) -> Tensor:
+        raise ArgumentError("loss", 'loss="softmax" is for one class a row, got several labels; use "logistic"')
+
     def check(self, T: Tensor) -> None:
         super().check(T)
         if T.shape[1] < 2 or bool((T < 0).any()) or not torch.allclose(T.sum(1), T.new_ones(()), atol=1e-4):
@@ -239,6 +246,30 @@ class Softmax(Loss):
 
 
 @dataclass(frozen=True)
+class Logistic(Loss):
+    """One against all:  the sum over classes of  log(1 + exp(s)) - t s  with t from 0 to 1."""
+
+    name = "logistic"
+    for_numbers = False
+    curvature = 0.25
+
+    def check(self, T: Tensor) -> None:
+        super().check(T)
+        if bool(((T < 0) | (T > 1)).any()):
+            raise ValueError("targets of the logistic loss must lie between 0 and 1; use loss.encode(labels)")
+
+    def rows(self, T: Tensor, S: Tensor) -> Tensor:
+        return (torch.nn.functional.softplus(S) - T * S).sum(1)
+
+    def slope(self, T: Tensor, S: Tensor) -> Tensor:
+        return torch.sigmoid(S) - T
+
+    def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
+        p = torch.sigmoid(S)
+        return (p * (1 - p)).amax(1)
+
+
+@dataclass(frozen=True)
 class SquaredHinge(Loss):
     """One against all:  the sum over classes of max(0, 1 - t s)^2  with t = +1 or -1."""
 
@@ -248,7 +279,10 @@ class SquaredHinge(Loss):
 
     def encode(self, y: Array, classes: int | None = None) -> Tensor:
         y = tensor(y)
-        return y if y.is_floating_point() and y.ndim == 2 else 2 * one_hot(y, classes) - 1
+        return y if y.is_floating_point() and y.ndim == 2 else self.marks(one_hot(y, classes))
+
+    def marks(self, Y: Tensor) -> Tensor:
+        return 2 * Y - 1
 
     def check(self, T: Tensor) -> None:
         super().check(T)

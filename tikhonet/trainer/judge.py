@@ -66,7 +66,7 @@ class Judge:
         _, targets, weight = rows
         loss = cost = mean(self.loss.rows(targets, scores), weight, self.reduce)
         error = metric = math.nan
-        if targets.shape[1] > 1:
+        if targets.shape[1] > 1 and bool(((targets == targets.amax(1, keepdim=True)).sum(1) == 1).all()):
             error = mean((scores.argmax(1) != targets.argmax(1)).double(), weight, self.reduce)
         if self.metric:
             total, count = add_numbers(self.reduce, rows.total * self.metric(targets, scores, weight), rows.total)

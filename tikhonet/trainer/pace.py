@@ -18,6 +18,9 @@ from tikhonet.trainer.saving import changed
 from tikhonet.trainer.statistics import LayerState, mean_squares
 from tikhonet.trainer.sweep import TINY
 
+OF_IMAGES = {"probe_rows": 16, "gram_every": 12}
+"""Constants of `Pace` in networks of images, whose rows have hundreds of positions each: they say and cost as much."""
+
 
 @dataclass(frozen=True)
 class Pace:

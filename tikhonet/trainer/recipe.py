@@ -35,6 +35,13 @@ class Preset:
     """A first step that is given is (3 / N)^depth_power as long in networks of N > 3 layers."""
     change: float | None = None
     """A first step in place of the rule's, after which steps fall linearly."""
+    widest: int | None = None
+    """The columns of a layer's weights from which on its metric and damping are those of `USUAL`; None is never."""
+
+    def metric_of(self, columns: int) -> tuple[str, float]:
+        """The metric and the damping of a layer whose weights have so many columns."""
+        known = self if self.widest is None or columns <= self.widest else USUAL
+        return known.metric, known.damping_W
 
 
 USUAL = Preset(
@@ -54,9 +61,9 @@ SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.0
 steps are no better there than a given first one, since weights that go leave something to mend to the end."""
 CONFINED: dict[str, Any] = {"change": 0.3, "momentum": 0.95}
 """The steps of weights in a set: in the l1 ball those of the rule end with twice as many nonzeros at the same error."""
-IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0)
-"""For networks of images: a patch has few entries, so the whole inverse is cheap. Batches of 125 to 250 suit its steps
-(docs/log/images.md)."""
+IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0, widest=512)
+"""For networks of images: a patch has few entries, so the whole inverse is cheap; that of a dense layer on an image is
+not. Batches of 125 to 250 suit its steps (docs/log/images.md)."""
 DEEP = Preset(
     first=0.4,
     momentum=0.7,
@@ -141,6 +148,8 @@ class Recipe:
         """
         names = [part.name for part in fields(Preset) if hasattr(self, part.name)]
         given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.metric is not None:
+            given["widest"] = None
         usual = replace(LASTING if long else USUAL, **CONFINED if confined else {})
         shallow = SPARSE if self.budget else usual
         shallow = IMAGES if network.has_images else shallow

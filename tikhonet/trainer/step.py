@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.network.initial import initial_weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch, add_numbers
-from tikhonet.trainer.pace import Pace, follow
+from tikhonet.trainer.pace import OF_IMAGES, Pace, follow
 from tikhonet.trainer.recipe import LONG, Recipe
 from tikhonet.trainer.saving import alike, changed
 from tikhonet.trainer.sparsity.budget import Pruner
@@ -65,12 +64,11 @@ class Stepper:
     ) -> Stepper:
         """The steps of a run of `total` batches like the `first`; the pools of dropout masks are drawn here."""
         network = problem.network
-        if recipe.budget and network.has_images:
-            raise ArgumentError("budget", "budget must be None for networks of images; leave it out")
         size = add_numbers(reduce, len(first.X))[0] / 1000
         confined = not all(problem.edge_set(pair).everything for pair in network.learned)
         preset = recipe.preset(network, total * size > LONG, confined)
-        pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging)
+        constants = OF_IMAGES if any(edge.positions > 1 for edge in network.edges.values()) else {}
+        pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging, **constants)
         dropout = {
             layer: Dropout.draw(p, len(first.X) * network.width(layer), generator, first.X)
             for layer, p in ((0, preset.drop_inputs), (network.depth, preset.drop_features))
@@ -100,8 +98,8 @@ class Stepper:
         for n in network.hidden:
             if network.learned_sources(n):
                 momentum = torch.zeros_like(network.stacked_weights(n, W))
-                metric = Gram.kinds[preset.metric]
-                gram = metric.empty(momentum.shape[1], recipe.rank, preset.damping_W, generator, X)
+                metric, damping = preset.metric_of(momentum.shape[1])
+                gram = Gram.kinds[metric].empty(momentum.shape[1], recipe.rank, damping, generator, X)
                 layers[n] = LayerState(gram, momentum)
         classifier = RunningClassifier.start(X.new_zeros(first.targets.shape[1], network.widths[-1]))
         average = Blocks({}, classifier.V.clone(), {pair: matrix.clone() for pair, matrix in W.items()})

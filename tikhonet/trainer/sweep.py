@@ -78,12 +78,16 @@ def targets_sweep(problem: Problem, V: Tensor, W: Weights, here: Pass, slope: Te
     V = V / (damping * float(size.diagonal().mean()) + bound + TINY)
     grad_Z: Layers = {}
     for n in reversed(network.hidden):
-        pull = slope @ V if n == last else torch.zeros_like(here.Z[n])
+        pull = slope @ V if n == last else None
         for k in network.targets(n):
             ratio = problem.gamma_of(k) / problem.gamma_of(n)
-            network.edges[k, n].adjoint(grad_Z[k], W.get((k, n)), out=pull, alpha=ratio)
+            pull = network.edges[k, n].adjoint(grad_Z[k], W.get((k, n)), out=pull, alpha=ratio)
+        pull = torch.zeros_like(here.Z[n]) if pull is None else pull
         if n in here.masks:
             pull *= here.masks[n]
         U = network.activation.value_(torch.sub(here.Z[n], pull, out=pull))
-        grad_Z[n] = problem.lift.grad_Z(U, here.Z[n], network.activation)
+        # A tight lift's slope is the activation, whose values are there already: layers of images are large.
+        known = problem.lift.tight and n not in here.masks
+        P = here.A[n] if known else problem.lift.slope(here.Z[n], network.activation)
+        grad_Z[n] = torch.sub(P, U, out=U)
     return grad_Z

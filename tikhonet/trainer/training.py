@@ -21,7 +21,7 @@ class Measures:
     loss: float
     """The mean loss."""
     error: float
-    """The share of rows whose largest score is not their target's; NaN for one output."""
+    """The share of rows whose largest score is not their target's; NaN for one output, or for several labels a row."""
     metric: float
     """The metric that the run was given; NaN without one."""
     cost: float

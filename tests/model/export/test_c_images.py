@@ -69,6 +69,23 @@ def test_kernels_that_know_products_alone_have_the_scores_too(name):
         assert largest_error(scores, model.scores(X.astype(np.float64))) <= 1e-5
 
 
+def test_channels_that_are_dead_take_neither_flash_nor_ram(tmp_path):
+    model = random_model(SKIPS, classes=("a", "b", "c"))
+    for pair in ((1, 0), (1, -1), (2, 1)):
+        model.W[pair][:1] = 0
+    small = random_model(NETWORKS["groups"])
+    before = to_c(small)
+    for pair in ((1, 0), (1, -1)):
+        small.W[pair][[0, 2]] = 0
+    after = to_c(small)
+    assert after.flash < before.flash
+    assert after.ram < before.ram
+    for one in (model, small):
+        scores, _ = run_c(to_c(one, "net"), one, rows(one), tmp_path)
+        assert largest_error(scores, one.scores(rows(one).astype(np.float64))) <= 1e-5
+    assert to_c(model).ram <= to_c(random_model(SKIPS)).ram
+
+
 def test_flash_holds_each_filter_bias_and_scale_once_and_ram_two_layers(tmp_path):
     network = Network.sequential((3, 20, 20), Conv2d(8, 3, padding=1), Conv2d(4, 3, stride=2), Conv2d(2, 3))
     by_channel = [np.repeat(values, 400) for values in ([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])]

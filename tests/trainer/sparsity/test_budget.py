@@ -79,8 +79,8 @@ def test_the_units_kept_hand_most_signal_on():
 
 
 @pytest.mark.filterwarnings("ignore:share=")
-@given(problems(), seeds, st.sampled_from(OVERS), st.floats(0.05, 1.0))
-@settings(max_examples=30)
+@given(problems() | problems(images=True), seeds, st.sampled_from(OVERS), st.floats(0.05, 1.0))
+@settings(max_examples=40)
 def test_any_network_and_set_ends_feasible_within_its_budget(problem, seed, over, share):
     network = problem.network
     if not network.penalised or (over == "units" and not free_layers(network)):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 from typing import ClassVar
 
 import numpy as np
+import torch
 
 from tikhonet import __version__
 from tikhonet.model.export import c_text
@@ -21,6 +22,7 @@ from tikhonet.model.export.program import OUTPUT, Add, Clip, Load, Multiply, Put
 from tikhonet.model.model import Label, Model, array, single
 from tikhonet.model.storage import write_atomically
 from tikhonet.network.shapes import shown_shape
+from tikhonet.trainer.sparsity.zeros import compact
 
 LINE = 118
 SELF_TEST = """#ifdef {upper}_SELF_TEST
@@ -59,7 +61,21 @@ def to_c(model: Model, name: str = "model", *, int8: bool = False) -> CModel:
     Only weights are quantised: inputs, layers, biases and scores are float32.
     """
     check_name(name)
-    return Writer(model.checked(), name, int8).write()
+    forms = [Writer(one, name, int8).write() for one in with_and_without_dead_units(model.checked())]
+    return min(forms, key=lambda made: made.flash + made.ram)
+
+
+def with_and_without_dead_units(model: Model) -> list[Model]:
+    """The model, and one without the units that are zero for every input, if there are any.
+
+    The latter may be larger, since a skip between layers that have lost different units has to pick the others.
+    """
+    if model.head is None:
+        return [model]
+    network, W, coef = compact(model.network, model.W, torch.from_numpy(model.head.coef))
+    if network == model.network:
+        return [model]
+    return [model, replace(model, network=network, W=W, head=replace(model.head, coef=coef.numpy()))]
 
 
 class C(Format):

@@ -74,12 +74,14 @@ def refit_on_support(
     W, residual = dict(blocks.W), 0.0
     for n, mask in stacked(network, support).items():
         old, gram = network.stacked_weights(n, blocks.W), sums.gram[n]
-        # Summed in float32, where a product with itself is not quite symmetric.
-        H = (gram + gram.T) / (2 * sums.weight)
-        H.diagonal().add_(RIDGE * float(H.diagonal().mean()) + TINY)
-        linear = old.double() @ H + sums.pull[n] / sums.weight
-        new = solve_on_support(H, linear, mask)
-        gradient = (new @ H - linear) * mask
+        # Groups of channels have a Gram matrix each.
+        parts = [M.chunk(len(gram) if gram.ndim == 3 else 1) for M in (old.double(), sums.pull[n], mask)]
+        grams = gram if gram.ndim == 3 else gram[None]
+        solved = [
+            solve(G / sums.weight, W, pull / sums.weight, where)
+            for G, W, pull, where in zip(grams, *parts, strict=True)
+        ]
+        new, linear, gradient = (torch.cat(part) for part in zip(*solved, strict=True))
         residual = max(residual, float(gradient.norm() / ((linear * mask).norm() + TINY)))
         W |= {pair: part.contiguous() for pair, part in network.split_weights(n, new.to(old)).items()}
     both = [
@@ -88,6 +90,15 @@ def refit_on_support(
     ]
     refit = Refit(residual, *(training_loss(problem, epoch(), blocks.V, weights, reduce) for weights in both))
     return both[refit.kept], refit
+
+
+def solve(gram: Tensor, W: Tensor, pull: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Least squares of some rows on their supports: the new rows, the linear part, and the gradient there."""
+    H = (gram + gram.T) / 2  # summed in float32, where a product with itself is not quite symmetric
+    H.diagonal().add_(RIDGE * float(H.diagonal().mean()) + TINY)
+    linear = W @ H + pull
+    new = solve_on_support(H, linear, mask)
+    return new, linear, (new @ H - linear) * mask
 
 
 def add_up(problem: Problem, batches: Iterable[Batch], blocks: Blocks, damping: float, reduce: Reduce) -> Sums:

@@ -1,6 +1,7 @@
 """Which weights of a network a budget counts together, and which of them it keeps.
 
-The weights kept are those that carry most signal, `|W[n, m]_kj| rms(A[m]_j)`; units, those that hand most of it on.
+The weights kept are those that carry most signal, `|W[n, m]_kj| rms(A[m]_j)`; units, those that hand most of it on. A
+unit of a layer of images is a channel.
 A new scope is a subclass.
 """
 
@@ -69,7 +70,8 @@ class WeightScope(Scope):
     def choose(self, network: Network, W: Weights, V: Tensor, power: Mapping[int, Tensor], share: float) -> Support:
         support = everywhere(network, W)
         for parts, group in self.groups(network):
-            size = torch.cat([(W[pair].abs() * power[pair[1]].sqrt()).flatten() for pair in group]).view(parts, -1)
+            sizes = (W[pair].abs() * network.edges[pair].multiplied(power[pair[1]]).sqrt() for pair in group)
+            size = torch.cat([part.flatten() for part in sizes]).view(parts, -1)
             kept = size.topk(number(size.shape[1], share), dim=1, sorted=False).indices
             mask = torch.zeros_like(size, dtype=torch.bool).scatter_(1, kept, True).flatten()
             masks = mask.split([W[pair].numel() for pair in group])
@@ -135,20 +137,23 @@ class UnitScope(Scope):
             onward = V.square().sum(0) if n == network.depth else torch.zeros_like(power[n])
             for k in network.targets(n):
                 onward = onward + network.edges[k, n].onward(W.get((k, n)))
-            kept = (onward * power[n]).topk(number(network.widths[n], share), sorted=False).indices
-            alive = torch.zeros_like(onward, dtype=torch.bool).index_fill_(0, kept, True)
+            channels = network.shapes[n][0]
+            handed = (onward * power[n]).view(channels, -1).sum(1)
+            kept = handed.topk(number(channels, share), sorted=False).indices
+            alive = torch.zeros_like(handed, dtype=torch.bool).index_fill_(0, kept, True)
             for m in network.sources(n):
                 support[n, m] = support[n, m] & alive[:, None]
+            units = alive.repeat_interleave(network.widths[n] // channels)
             for k in network.targets(n):
                 if (k, n) in support:
-                    support[k, n] = support[k, n] & alive
+                    support[k, n] = support[k, n] & (network.edges[k, n].multiplied(units.to(onward)) > 0)
         return support
 
     def allowed(self, network: Network, share: float) -> int:
-        return sum(number(network.widths[n], share) for n in free_layers(network))
+        return sum(number(network.shapes[n][0], share) for n in free_layers(network))
 
     def used(self, network: Network, W: Weights) -> int:
-        return sum(int(living(network, W, n).sum()) for n in free_layers(network))
+        return sum(int(living(network, W, n).view(network.shapes[n][0], -1).any(1).sum()) for n in free_layers(network))
 
 
 def free_layers(network: Network) -> list[int]:

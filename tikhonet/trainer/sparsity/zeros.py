@@ -13,6 +13,7 @@ from tikhonet.descent.certificates import Check
 from tikhonet.network.arguments import check_type
 from tikhonet.network.edges import Edge
 from tikhonet.network.graph import BIAS, Network, Pair, Weights
+from tikhonet.network.shapes import channels_of
 from tikhonet.problem.objective import Problem
 from tikhonet.trainer.sparsity.budget import Budget
 from tikhonet.trainer.sparsity.refit import Refit
@@ -96,8 +97,8 @@ def compact(network: Network, W: Weights, V: Tensor) -> tuple[Network, Weights, 
     """A smaller network with the same outputs, for dense kernels that get smaller too.
 
     Hidden units that no unit kept and no bias feeds are zero for every input and left out, but every layer keeps at
-    least one unit. An identity between layers of which one has shrunk becomes a learned edge, the matrix of zeros and
-    ones that picks its rows and columns.
+    least one unit; of images, whole channels. An identity (or a mean) between layers that have lost different units
+    becomes a learned edge, the matrix or filters that pick the same.
     """
     check_type("network", network, Network)
     check_type("V", V, Tensor)
@@ -108,12 +109,12 @@ def compact(network: Network, W: Weights, V: Tensor) -> tuple[Network, Weights, 
     }
     for n in network.hidden:
         units = living(network, W, n, kept).nonzero().flatten()
-        kept[n] = units if len(units) else kept[BIAS]
+        kept[n] = units if len(units) else torch.arange(math.prod(network.shapes[n][1:]), device=V.device)
     edges: dict[Pair, str | Edge] = {}
     smaller: Weights = {}
     for (n, m), edge in network.edges.items():
         edges[n, m], matrix = edge.select(W.get((n, m)), kept[n], kept[m])
         if matrix is not None:
             smaller[n, m] = matrix.to(V)
-    widths = [shape if len(kept[n]) == math.prod(shape) else len(kept[n]) for n, shape in enumerate(network.shapes)]
-    return Network(widths, edges, activation=network.activation), smaller, V[:, kept[network.depth]]
+    shapes = [(len(channels_of(kept[n], shape)), *shape[1:]) for n, shape in enumerate(network.shapes)]
+    return Network(shapes, edges, activation=network.activation), smaller, V[:, kept[network.depth]]
