@@ -21,6 +21,7 @@ BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
+    "tikhonet.model.logistic": "one kind of head's numerics, as the SVM's are apart",
     "tikhonet.model.torch_building": "from a network to a module, apart from the way back",
     "tikhonet.model.torch_rules": "each layer of torch by itself, apart from the graph of their calls",
     "tikhonet.model.torch_tracing": "one pass over a traced module with all that it remembers",

@@ -47,7 +47,7 @@ def test_the_best_epoch_of_a_classifier_is_the_one_with_the_best_metric(name):
 
 def test_a_metric_of_a_regressor_is_in_the_units_of_y():
     X, y = line(300)
-    model = BCDRegressor(eval_metric="mae", **QUICK).fit(X, 1000 + 50 * y, X_val=X, y_val=1000 + 50 * y)
+    model = BCDRegressor(eval_metric="mae", n_networks=1, **QUICK).fit(X, 1000 + 50 * y, X_val=X, y_val=1000 + 50 * y)
     assert 0.2 < best_epoch(model.history_).metric / np.abs(model.predict(X) - 1000 - 50 * y).mean() < 5
 
 

@@ -214,20 +214,30 @@ def shuffled(X: Any, place: int, order: NDArray[np.intp]) -> Any:
     return X
 
 
-def importance_figure(found: dict[str, list[float]], added: str) -> Figure:
+def importance_figures(found: dict[str, list[float]], added: str, shares: dict[str, list[float]]) -> list[Figure]:
+    """What columns are worth by the labels, and how far they move what the model says, where each is known."""
+    figures: list[Figure] = []
+    if found:
+        what = added.replace(" added", " that is added").replace(" lost", " that is lost")
+        words = (
+            f"The {what} where the column is shuffled among the rows: a dot for each of {REPEATS} shuffles, and their "
+            "mean. Columns that tell the same can stand in for each other, and then each looks worth less than both."
+        )
+        figures.append(ranking("importances", "What each column is worth", words, found, added))
+    if shares:
+        words = (
+            "The model's feature_importances_: how far its answers move where the column is taken from another row. No "
+            "labels are used, so a column counts that the model uses in vain."
+        )
+        figures.append(ranking("shares", "What the model listens to", words, shares, "share"))
+    return figures
+
+
+def ranking(name: str, title: str, caption: str, found: dict[str, list[float]], axis: str) -> Figure:
     first = sorted(found, key=lambda name: -sum(found[name]))[:SHOWN]
     rows = [Values(name if len(name) <= 20 else f"{name[:19]}…", name, "stochastic", found[name]) for name in first]
     said = f" The {SHOWN} largest of {len(found)} are shown." if len(found) > SHOWN else ""
-    return Dots(
-        name="importances",
-        title="What each column is worth",
-        caption=f"The {added.replace('added', 'that is added').replace('lost', 'that is lost')} where the column is "
-        f"shuffled among the rows: a dot for each of {REPEATS} shuffles, and their mean. Columns that tell the same "
-        f"can stand in for each other, and then each looks worth less than both.{said}",
-        rows=rows,
-        x=Axis(added),
-        digits=None,
-    )
+    return Dots(name=name, title=title, caption=caption + said, rows=rows, x=Axis(axis), digits=None)
 
 
 def write_page(
@@ -236,7 +246,9 @@ def write_page(
     """Write the page; the mean importance of each column."""
     names, estimator = saved.names or default_names(X.shape[1]), saved.estimator
     found = importances(getattr(estimator, judged.method), X, names, judged)
-    figures = [*judged.figures(), *([importance_figure(found, judged.added)] if found else [])]
+    shares = getattr(estimator, "feature_importances_", ())  # files of many columns may be without
+    kept = {name: [float(share)] for name, share in zip(names, shares, strict=False)}
+    figures = [*judged.figures(), *importance_figures(found, judged.added, kept)]
     given = {f"--{name.replace('_', '-')}": value for name, value in vars(source).items() if isinstance(value, str)}
     words = [word for pair in given.items() for word in pair]
     title, (head, rows) = source.title("test"), judged.table()

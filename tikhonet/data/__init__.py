@@ -10,6 +10,7 @@ fetched from public mirrors, then from packages. No content is used whose SHA-25
 from __future__ import annotations
 
 from tikhonet.data import array_tables, csv_tables  # noqa: F401  (whose formats become known by it)
+from tikhonet.data.augmented import AugmentedImages
 from tikhonet.data.dataset import LOADERS, DataError, Dataset, DataWarning, data_set
 from tikhonet.data.folder import read_folder
 from tikhonet.data.image_sets import COLLECTIONS, cifar10, digits, fashion_mnist, mnist
@@ -32,6 +33,7 @@ def load(name: str, split: str = "train", data_home: StrPath | None = None) -> D
 __all__ = [
     "COLLECTIONS",
     "NAMES",
+    "AugmentedImages",
     "DataError",
     "DataWarning",
     "Dataset",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -12,18 +13,16 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
+from tikhonet.estimators.averaged import AVERAGE_BELOW, AVERAGE_FROM, AveragedEstimator
 from tikhonet.estimators.checks import check_classes
-from tikhonet.estimators.constraints import COUNT, NameIn, auto_or
+from tikhonet.estimators.constraints import NameIn
 from tikhonet.estimators.energy import energies
-from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.files import is_plain
-from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.labels import Labels, is_indicator
-from tikhonet.estimators.parameters import Parameters, build_problem, documented
+from tikhonet.estimators.parameters import build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows, dense
-from tikhonet.estimators.several import fit_several
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes
 from tikhonet.model.heads import head_names
@@ -32,12 +31,9 @@ from tikhonet.model.reading import ModelFormatError
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 
-AVERAGE_FROM = 300
-"""Different rows from which two networks are averaged by themselves: a fit of fewer stays a fraction of a second."""
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BCDClassifier(ClassifierMixin, BCDEstimator):
+class BCDClassifier(ClassifierMixin, AveragedEstimator):
     __doc__ = documented(
         """A ReLU network trained by block coordinate descent, with a linear classifier on its features.
 
@@ -59,8 +55,8 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         n_networks : "auto" or int, default="auto"
             Networks that are trained one after the other, side by side in one model: the mean of their scores decides.
             With `n_bins="auto"` the first, third, ... of them have pieces beside the numbers. `history_` and all that
-            belongs to training is that of the first. "auto" is 2 from 300 different rows on, where X has at most 100
-            columns and neither `n_bins`, `network`, `skip`, `sparsity`, `constraint` or `warm_start` nor another
+            belongs to training is that of the first. "auto" is 2 for 300 to 10,000 different rows where X has at most
+            100 columns and neither `n_bins`, `network`, `skip`, `sparsity`, `constraint` or `warm_start` nor another
             solver, head or decision is given; else 1.
         """,
     )
@@ -69,16 +65,20 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     head: Any = "logistic"
     decision: str = "forward"
     eval_metric: Any = None
-    n_networks: Any = "auto"
 
+    _own_head: ClassVar[str] = "logistic"
+    _by_rows: ClassVar[tuple[tuple[float, dict[str, Any]], ...]] = (
+        (1000, {"hidden_layer_sizes": (100,)}),
+        (AVERAGE_BELOW, {"hidden_layer_sizes": (200,)}),
+        (math.inf, {}),
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Parameters._parameter_constraints,
+        **AveragedEstimator._parameter_constraints,
         "loss": [NameIn(lambda: (name for name, loss in Loss.kinds.items() if loss.for_classes)), Loss],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "head": [NameIn(head_names), HasMethods(["fit", "decision_function"])],
         "decision": [StrOptions({"forward", "energy"})],
         "eval_metric": [NameIn(lambda: metric_names(classes=True)), callable, None],
-        "n_networks": auto_or(COUNT),
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -111,7 +111,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             )
         target = self._target(labels, options["multi_output"])
         rows = inputs.rows(X, target.in_numbers(y), weight)
-        if self.n_networks == "auto" and self.n_bins == "auto" and len(rows) < AVERAGE_FROM:
+        if self.n_networks == "auto" and self.n_bins == "auto" and not AVERAGE_FROM <= len(rows) < AVERAGE_BELOW:
             rows = inputs.without_pieces(rows)
         if len(present := np.unique(rows.Y)) < 2:
             raise ArgumentError(
@@ -125,9 +125,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
             for X, y, name in inputs.validation(X_val, y_val, eval_set, **options)
         ]
         rows = weigh(rows, factors)
-        if (count := self._networks(len(rows), inputs)) == 1:
-            return self._keep(fit(self, rows, target, validation=validation, last=self._last), inputs)
-        return self._keep(fit_several(self, rows, target, self._members(count, inputs), validation), inputs)
+        return self._fit_networks(inputs, rows, target, validation)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -146,7 +144,7 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
         target = self._target(check_classes(classes, self.classes_ if self._last else None))
         rows = inputs.rows(X, target.in_numbers(y), weight)
         rows = weigh(rows, target.factors(self.class_weight, rows))
-        return self._keep(fit_more(self, rows, target, self._last), inputs)
+        return self._keep(fit_more(self._going_on(), rows, target, self._last), inputs)
 
     def _large_target(self, y: NDArray[Any], weight: Floats) -> tuple[Classes, Floats, Floats]:
         """The target of labels y, their numbers, and the weights with those of the classes."""
@@ -159,31 +157,6 @@ class BCDClassifier(ClassifierMixin, BCDEstimator):
     def _default_bins(self) -> int:  # type: ignore[override]
         """Pieces are for the average of networks with and without them."""
         return 0 if self.n_networks == 1 or (self.n_networks == "auto" and self._lone()) else 8
-
-    def _lone(self) -> str | None:
-        """The parameter that only one network at a time knows, if one is given."""
-        given = {name: getattr(self, name) for name in ("network", "skip", "warm_start", "constraint")}
-        given["decision"] = None if self.decision == "forward" else self.decision
-        if self.n_networks == "auto":
-            given["head"] = None if isinstance(self.head, str) and self.head == "logistic" else self.head
-        return next((name for name, value in given.items() if value is not None and value is not False), None)
-
-    def _networks(self, rows: int, inputs: Inputs) -> int:
-        """The networks for so many different rows."""
-        if self.n_networks == "auto":
-            cut = self.n_bins == "auto" and inputs.columns and len(inputs.columns.encoding.pieces)
-            return 2 if cut and rows >= AVERAGE_FROM else 1
-        if self.n_networks > 1 and (name := self._lone()):
-            raise ArgumentError("n_networks", f"n_networks must be 1 with {name}, got {self.n_networks}; leave out one")
-        return int(self.n_networks)
-
-    def _members(self, count: int, inputs: Inputs) -> list[NDArray[np.int64]]:
-        """The inputs that each network takes; the first takes all."""
-        encoding = inputs.columns.encoding if inputs.columns else None
-        everything = plain = np.arange(encoding.outputs if encoding else inputs.seen.n_features_in_)
-        if encoding and isinstance(self.n_bins, str):
-            plain = encoding.without_pieces
-        return [plain if k % 2 else everything for k in range(count)]
 
     def _target(self, labels: NDArray[Any], several: bool = False) -> Classes:
         if several and self.decision != "forward":

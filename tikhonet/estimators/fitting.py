@@ -24,7 +24,7 @@ from tikhonet.estimators.solvers import Course, Trained, threads
 from tikhonet.estimators.stopping import warn_if_short
 from tikhonet.estimators.targets import Target
 from tikhonet.model.head_data import HeadData
-from tikhonet.model.heads import Head
+from tikhonet.model.heads import ENOUGH, Head
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.errors import ArgumentError
@@ -142,14 +142,16 @@ class Plan:
         """
         model = self.model_of(trained)
         kind = self.target.head(model.linear_head.coef)
+        believed = self.target.believes and not kind.calibrated
         if not judge.any():
             judge = final
             strength = last if last in kind.grid else kind.default
             rest = data = self.head_data(model, rows)
         else:
-            data, rest = (self.head_data(model, rows.take(np.flatnonzero(mask))) for mask in (judge, ~judge))
+            places = np.flatnonzero(judge), np.flatnonzero(~judge)[: None if believed else ENOUGH]
+            data, rest = (self.head_data(model, rows.take(some)) for some in places)
             strength = kind.choose(rest, data, add_numbers(self.reduce, rows.weight[final].sum())[0])
-        if not kind.calibrated:
+        if believed:
             model = replace(model, head=kind.fit(rest, strength))
         return strength, self.target.calibrated(self.problem, model, rows.take(np.flatnonzero(judge)).X, data)
 

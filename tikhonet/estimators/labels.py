@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
-from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.multiclass import is_multilabel
 from torch import Tensor
 
 from tikhonet.estimators.rows import Floats, Rows
@@ -88,6 +88,7 @@ class Labels(Classes):
 def is_indicator(y: Any) -> bool:
     """Whether y is a matrix of 0 and 1 with a column for each label."""
     try:
-        return bool(type_of_target(y) == "multilabel-indicator")
+        with np.errstate(invalid="ignore"):
+            return bool(is_multilabel(y))
     except (TypeError, ValueError):  # scikit-learn's checks of y will say what is wrong
         return False

@@ -39,7 +39,9 @@ def network_for(parameters: Any, inputs: int) -> Network:
             raise ArgumentError("network", f"network={given!r} wants larger images than {shape}: {error}") from None
     if given is not None:
         return given  # type: ignore[no-any-return]
-    widths = [inputs, *(int(width) for width in np.atleast_1d(parameters.hidden_layer_sizes))]
+    sizes = parameters.hidden_layer_sizes
+    sizes = parameters._default_sizes if isinstance(sizes, str) else np.atleast_1d(sizes)
+    widths = [inputs, *(int(width) for width in sizes)]
     edges: dict[tuple[int, int], Any] = {(n, n - 1): "dense" for n in range(1, len(widths))}
     if parameters.skip:
         pairs = ((n, m) for n in range(2, len(widths)) for m in range(n - 1))

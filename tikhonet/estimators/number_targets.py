@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -75,6 +76,13 @@ class Numbers(Target):
         scores = (scores - self.units.mean) / unit if self.link.linear else scores - np.log(unit)
         found = self.loss.sharpened().rows(torch.from_numpy(self.units(data.Y)), torch.from_numpy(scores))
         return float(data.sum(data.weight @ found.numpy()))
+
+    def shares(self, losses: Sequence[float]) -> list[float]:
+        """By the inverse squares of the losses; evenly, where a loss is no size."""
+        if not min(losses) > 0:
+            return super().shares(losses)
+        powers = [(min(losses) / loss) ** 2 for loss in losses]
+        return [power / sum(powers) for power in powers]
 
     def in_own_units(self, head: Head) -> Head:
         mean, deviation = self.units.mean, self.units.deviation

@@ -37,6 +37,8 @@ from tikhonet.trainer.sparsity.scopes import Scope
 
 MOST_CUT = 100
 """Columns up to which their numbers are cut into pieces by themselves: more would make inputs by the thousand."""
+FULLY_CUT = 25
+"""Columns up to which they are cut into all pieces: half of them are as good, and as quick, where there are more."""
 
 
 @dataclass(eq=False, repr=False)
@@ -45,8 +47,11 @@ class Parameters(BaseEstimator):
 
     Parameters
     ----------
-    hidden_layer_sizes : tuple of int, default=(200, 200), for the regressor (200,)
-        The widths of the hidden layers; each has a bias. The last one gives the features.
+    hidden_layer_sizes : "auto" or tuple of int, default="auto"
+        The widths of the hidden layers; each has a bias. The last one gives the features. "auto" is (200, 200), for
+        the regressor (200,); where both cut numbers into pieces by themselves (`n_bins`), it goes by the different
+        rows: for the classifier (100,) below 1,000 and (200,) below 10,000, for the regressor (100,) from 1,000 on,
+        (200,) from 10,000 on and (200, 200) from 50,000 on. For the hasher it is (256, 256).
     network : {"small-conv", "lenet"} or Network, default=None
         A network of your own, or one of convolutions by name, in place of `hidden_layer_sizes` and `skip`. Where its
         first layer is of images, the pixels of a channel are scaled by one number, and else each column by its own.
@@ -88,16 +93,16 @@ class Parameters(BaseEstimator):
         Rows in a mini-batch.
     dropout : "auto", float or pair of float, default="auto"
         The share of inputs and of last features that are dropped in training; "auto" is (0.1, 0.2), for the regressor
-        (0, 0.4); for a classifier with `sparsity` (0.05, 0).
+        (0, 0.4), and (0, 0.1) from 50,000 rows of a table on; for a classifier with `sparsity` (0.05, 0).
     categorical_features : "from_dtype", array-like of names, places or bool, or None, default="from_dtype"
         The columns of X whose values are categories beside those that hold text or have such a type. A number that is
         missing counts as the median and has an indicator; of a category the 64 most frequent ones have an input each,
         and all others share 64 by a hash of their names. A category that was not in training is none of them.
     n_bins : "auto" or int, default="auto"
         Pieces that a number with more than 10 different values is cut into, at its quantiles, beside the number itself:
-        each rises from 0 to 1 between two quantiles. "auto" is 8 for the regressor, and for a second network of the
-        classifier (`n_networks`), where X has at most 100 columns and neither `network`, `skip` nor `sparsity` is
-        given, and 0 otherwise. `partial_fit` makes none.
+        each rises from 0 to 1 between two quantiles. "auto" is 8, above 25 columns 4, for the regressor and
+        for a network of the classifier (`n_networks`), where X has at most 100 columns and neither `network`, `skip`
+        nor `sparsity` is given, and 0 otherwise. `partial_fit` makes none.
     early_stopping : "auto" or bool, default="auto"
         Hold rows out, to keep the epoch with the least loss on them and to choose the head's strength, which is then
         fitted on all rows; "auto" does so from 100 rows on.
@@ -130,7 +135,7 @@ class Parameters(BaseEstimator):
         stochastic solver.
     """
 
-    hidden_layer_sizes: Any = (200, 200)
+    hidden_layer_sizes: Any = "auto"
     _: KW_ONLY
     network: Any = None
     input_shape: Any = None
@@ -164,11 +169,12 @@ class Parameters(BaseEstimator):
     checkpoint: Any = None
     memory_budget: Any = None
 
+    _default_sizes: ClassVar[tuple[int, ...]] = (200, 200)
     _default_dropout: ClassVar[tuple[float, float]] = (0.1, 0.2)
     _default_bins: ClassVar[int] = 0
     _sparse_dropout: ClassVar[tuple[float | None, float | None]] = (None, None)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "hidden_layer_sizes": ["array-like", COUNT],
+        "hidden_layer_sizes": auto_or("array-like", COUNT),
         "network": [NameIn(lambda: PRESETS), Network, None],
         "input_shape": [COUNT, "array-like", None],
         "skip": ["boolean"],
@@ -208,7 +214,7 @@ class Parameters(BaseEstimator):
                 validate_parameter_constraints(self._parameter_constraints, {name: value}, type(self).__name__)
             except InvalidParameterError as error:
                 raise ParameterError(name, str(error)) from None
-        if self.network is None:
+        if self.network is None and not isinstance(self.hidden_layer_sizes, str):
             check_widths(self.hidden_layer_sizes)
         check_input_shape(self.input_shape)
         check_dropout(self.dropout)
@@ -263,8 +269,9 @@ class Parameters(BaseEstimator):
         """The pieces that a number of a table with so many columns is cut into."""
         if not isinstance(self.n_bins, str):
             return int(self.n_bins)
-        own = self.network is not None or self.skip or self.sparsity is not None
-        return self._default_bins if columns <= MOST_CUT and self._method().goes_on and not own else 0
+        if self.network is not None or self.skip or self.sparsity is not None or not self._method().goes_on:
+            return 0
+        return self._default_bins // (1 if columns <= FULLY_CUT else 2) if columns <= MOST_CUT else 0
 
     def _network(self, inputs: int) -> Network:
         """The network for so many inputs."""

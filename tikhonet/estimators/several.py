@@ -26,6 +26,7 @@ from tikhonet.estimators.targets import Target
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
 from tikhonet.network.graph import BIAS, Network
+from tikhonet.trainer.training import best_epoch
 
 Places = NDArray[np.int64]
 UNUSABLE = (Status.INTERRUPTED, Status.NONFINITE)
@@ -54,14 +55,15 @@ def fit_several(
     good = done[:-1] if status in UNUSABLE else done
     if len(good) < 2:
         return replace(first, status=status)
-    model = side_by_side([one.model for one in good], members, rows.X.shape[1])
+    losses = [best_epoch(one.history).validation_loss if isinstance(one.history, list) else 1.0 for one in good]
+    model = side_by_side([one.model for one in good], members, rows.X.shape[1], target.shares(losses))
     memory = replace(first.memory, state=None)  # the state is that of one network
     return replace(first, model=model, target=first.target.averaged(), memory=memory, status=status)
 
 
-def side_by_side(models: Sequence[Model], members: Sequence[Places], inputs: int) -> Model:
-    """One model with the mean scores (times their sharpness) of models that take these of so many inputs."""
-    first, shares = models[0], [model.sharpness / len(models) for model in models]
+def side_by_side(models: Sequence[Model], members: Sequence[Places], inputs: int, shares: Sequence[float]) -> Model:
+    """One model with the mean scores, by these shares, of models that take these of so many inputs."""
+    first, believed = models[0], [model.sharpness * share for model, share in zip(models, shares, strict=True)]
     network = widened(first.network, inputs, len(models))
     W = {}
     for n, m in network.learned:
@@ -73,9 +75,9 @@ def side_by_side(models: Sequence[Model], members: Sequence[Places], inputs: int
         else:
             W[n, m] = torch.cat(blocks) if m == BIAS else torch.block_diag(*blocks)
     heads = [model.linear_head for model in models]
-    coef = np.hstack([share * head.coef for share, head in zip(shares, heads, strict=True)])
-    intercept = sum(share * head.intercept for share, head in zip(shares, heads, strict=True))
-    V = torch.cat([model.V / len(models) for model in models], 1)
+    coef = np.hstack([share * head.coef for share, head in zip(believed, heads, strict=True)])
+    intercept = sum(share * head.intercept for share, head in zip(believed, heads, strict=True))
+    V = torch.cat([share * model.V for model, share in zip(models, shares, strict=True)], 1)
     return replace(first, network=network, W=W, V=V, head=Head(coef, np.asarray(intercept)), sharpness=1.0)
 
 

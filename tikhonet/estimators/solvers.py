@@ -99,6 +99,12 @@ class Course:
     """What epochs are judged by; None is the loss."""
 
     @property
+    def uneven_weight(self) -> Tensor | None:
+        """The weights; None where they are all alike, which only costs time."""
+        alike = self.reduce is keep and bool((self.weight == self.weight[0]).all())
+        return None if alike else self.weight
+
+    @property
     def iterations(self) -> int:
         return self.method.iterations(self.solver)
 
@@ -197,8 +203,14 @@ class MiniBatch:
     def run(self, course: Course) -> Trained:
         # Each run anneals its steps anew, however many there were before.
         state = course.state and replace(course.state, step=0, epochs=[], best=None, undone=0, end=0)
-        options = {"weight": course.weight, "seed": course.seed, "reduce": course.reduce, "slot": course.slots()}
-        options |= {"dtype": course.X.dtype, "device": course.X.device, "watch": course.watch, "resume": state}
+        options: dict[str, Any] = {"weight": course.uneven_weight, "seed": course.seed, "slot": course.slots()}
+        options |= {
+            "reduce": course.reduce,
+            "dtype": course.X.dtype,
+            "device": course.X.device,
+            "watch": course.watch,
+            "resume": state,
+        }
         options |= {"validation": course.held_out, "metric": course.metric}
         start = course.start[0] if course.start else None
         return Trained.from_training(
@@ -219,13 +231,14 @@ METHODS: dict[str, FullBatch | MiniBatch] = {
 
 
 def default_batch(rows: int) -> int:
-    """200 rows of small data, a tenth of larger ones, at most the 1000 rows that a step is made for."""
-    return min(rows, 1000, max(200, rows // 10))
+    """200 rows of small data, a fifth of larger ones, at most the 1000 rows that a step is made for."""
+    return min(rows, 1000, max(200, rows // 5))
 
 
 def default_epochs(rows: int, batch: int) -> int:
-    """As many passes as give small data enough steps."""
-    return max(EPOCHS, math.ceil(STEPS / max(1, round(rows / batch))))
+    """As many passes as give small data enough steps: half of them from 2,000 rows on, where batches are larger."""
+    steps = STEPS * min(1.0, max(0.5, 1000 / rows))
+    return max(EPOCHS, math.ceil(steps / max(1, round(rows / batch))))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -48,6 +48,8 @@ class Target(ABC):
     metric: EvalMetric | None = None
     holds_out = True
     """Whether rows may be held out, to stop early by and to choose the head's strength on."""
+    believes = False
+    """Whether it learns how far scores are to be believed."""
 
     def in_numbers(self, y: Any, name: str = "y") -> Floats:
         """The matrix Y of an argument `name` that holds labels, one row each."""
@@ -116,6 +118,10 @@ class Target(ABC):
         """The target of scores that are a mean of calibrated ones."""
         return self
 
+    def shares(self, losses: Sequence[float]) -> list[float]:
+        """How much each of several networks with these held-out losses counts in the mean of their scores."""
+        return [1 / len(losses)] * len(losses)
+
 
 @dataclass(frozen=True, eq=False)
 class Classes(Target):
@@ -127,6 +133,7 @@ class Classes(Target):
     decision: str = "forward"
     sharpness: Mapping[str, float] = field(default_factory=lambda: {"forward": 1.0})
     """By decision rule: probabilities are the softmax of this times the scores."""
+    believes = True
     metric: EvalMetric | None = None
 
     def in_numbers(self, y: Any, name: str = "y") -> Floats:

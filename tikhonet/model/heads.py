@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
+from tikhonet.model.logistic import Spectrum
 from tikhonet.model.scaling import Floats
 from tikhonet.model.svm import GRID, fit_linear_svm
 from tikhonet.network.errors import ArgumentError
@@ -230,24 +231,30 @@ def gives(head: Head, rows: Floats, scores: Floats, outputs: int) -> bool:
 
 
 @dataclass
-class Logistic(EstimatorHead):
+class Logistic(HeadKind):
     """Minimise over V, b:  sum_i w_i cross-entropy(y_i, V f_i + b) + 1/(2 C) |V|^2."""
 
     name = "logistic"
     grid = (0.3, 3.0, 30.0, 300.0)
     default = 10.0
     calibrated = True
+    by_sums = False
+
+    _last: tuple[HeadData, Spectrum] | None = field(default=None, init=False, repr=False)
+    _start: tuple[Floats, Floats] | None = field(default=None, init=False, repr=False)
 
     def fit(self, data: HeadData, strength: float) -> Head:
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.linear_model import LogisticRegression
-
+        present, codes = np.unique(data.labels, return_inverse=True)
+        coef, intercept = np.zeros((self.classes, data.features.shape[1])), np.full(self.classes, -UNREACHED)
+        if len(present) == 1:
+            intercept[present] = 0.0
+            return Head(coef, intercept)
+        if self._last is None or self._last[0] is not data:
+            self._last = data, Spectrum.of(data)
         # Along the grid each fit starts from where the last one ended.
-        self.estimator = self.estimator or LogisticRegression(max_iter=300, warm_start=True)
-        with warnings.catch_warnings():
-            # 300 steps bring the loss to where it stays; the last digits of V do not matter to a prediction.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return self._classifier(self.estimator.set_params(C=strength), data)
+        start = self._start if self._start and len(self._start[1]) == len(present) else None
+        self._start = coef[present], intercept[present] = self._last[1].fit(codes, len(present), strength, start)
+        return Head(coef, intercept)
 
     def loss(self, head: Head, data: HeadData) -> float:
         return cross_entropy(head(data.features), data)

@@ -1,0 +1,91 @@
+"""Estimators of tables: how many networks are averaged, which inputs each takes, and how wide they are, by the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tikhonet.estimators.constraints import COUNT, auto_or
+from tikhonet.estimators.estimator import BCDEstimator
+from tikhonet.estimators.fitting import fit
+from tikhonet.estimators.parameters import Parameters
+from tikhonet.estimators.rows import Rows
+from tikhonet.estimators.several import fit_several
+from tikhonet.estimators.tabular import Inputs
+from tikhonet.estimators.targets import Target
+from tikhonet.network.errors import ArgumentError
+
+AVERAGE_FROM = 300
+"""Different rows from which two networks are averaged by themselves: a fit of fewer stays a fraction of a second."""
+AVERAGE_BELOW = 10_000
+"""Different rows from which one network is enough: more data average by themselves, and a second costs seconds."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AveragedEstimator(BCDEstimator):
+    """An estimator that may average networks, with pieces of the numbers (`n_bins`) and without."""
+
+    n_networks: Any = "auto"
+
+    _own_head: ClassVar[str]
+    """The name of the default head."""
+    _by_rows: ClassVar[tuple[tuple[float, dict[str, Any]], ...]]
+    """What "auto" is, by parameter, for tables with fewer different rows than this."""
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Parameters._parameter_constraints,
+        "n_networks": auto_or(COUNT),
+    }
+
+    def _fit_networks(self, inputs: Inputs, rows: Rows, target: Target, validation: Sequence[Rows]) -> Self:
+        """Train one network on these rows, or several."""
+        parameters = self._sized(len(rows), inputs)
+        if (count := self._networks(len(rows), inputs)) == 1:
+            return self._keep(fit(parameters, rows, target, validation=validation, last=self._last), inputs)
+        return self._keep(fit_several(parameters, rows, target, self._members(count, inputs), validation), inputs)
+
+    def _sized(self, rows: int, inputs: Inputs) -> Self:
+        """This estimator with what suits so many different rows in place of "auto", where X is a table of numbers."""
+        sized = copy(self)
+        if isinstance(self.n_bins, str) and self._bins(inputs.seen.n_features_in_):
+            suited = next(suited for below, suited in self._by_rows if rows < below)
+            for name, value in suited.items():
+                setattr(sized, name, value if isinstance(getattr(self, name), str) else getattr(self, name))
+        return sized
+
+    def _going_on(self) -> Self:
+        """This estimator with the widths of the last fit where they are "auto"."""
+        if not (isinstance(self.hidden_layer_sizes, str) and self._last and self.network is None):
+            return self
+        sized = copy(self)
+        sized.hidden_layer_sizes = tuple(self._last.model.network.widths[1:])
+        return sized
+
+    def _lone(self) -> str | None:
+        """The parameter that only one network at a time knows, if one is given."""
+        given = {name: getattr(self, name) for name in ("network", "skip", "warm_start", "constraint")}
+        given["decision"] = None if (rule := getattr(self, "decision", "forward")) == "forward" else rule
+        if self.n_networks == "auto":
+            given["head"] = None if isinstance(self.head, str) and self.head == self._own_head else self.head
+        return next((name for name, value in given.items() if value is not None and value is not False), None)
+
+    def _networks(self, rows: int, inputs: Inputs) -> int:
+        """The networks for so many different rows."""
+        if self.n_networks == "auto":
+            cut = self.n_bins == "auto" and inputs.columns and len(inputs.columns.encoding.pieces)
+            return 2 if cut and AVERAGE_FROM <= rows < AVERAGE_BELOW and not self._lone() else 1
+        if self.n_networks > 1 and (name := self._lone()):
+            raise ArgumentError("n_networks", f"n_networks must be 1 with {name}, got {self.n_networks}; leave out one")
+        return int(self.n_networks)
+
+    def _members(self, count: int, inputs: Inputs) -> list[NDArray[np.int64]]:
+        """The inputs that each network takes; the first takes all."""
+        encoding = inputs.columns.encoding if inputs.columns else None
+        everything = plain = np.arange(encoding.outputs if encoding else inputs.seen.n_features_in_)
+        if encoding and isinstance(self.n_bins, str):
+            plain = encoding.without_pieces
+        return [plain if k % 2 else everything for k in range(count)]
