@@ -138,7 +138,7 @@ from tikhonet import BCDClassifier
 warnings.simplefilter("ignore")
 X, y = np.lib.format.open_memmap(sys.argv[1]), np.arange(80_000) % 2
 
-model = BCDClassifier((10,), max_iter=1, n_jobs=1, random_state=0, batch_size=500, dropout=0)
+model = BCDClassifier((10,), max_iter=1, n_jobs=1, random_state=0, batch_size=500, dropout=0, head="trained")
 model.set_params(memory_budget="24MB").fit(np.array(X[:5000]), y[:5000])
 pages = int(open("/proc/self/statm").read().split()[0])
 most = int(pages * resource.getpagesize() + 1.1 * 24e6)
@@ -146,18 +146,18 @@ resource.setrlimit(resource.RLIMIT_AS, (most, most))
 model.fit(X, y)
 print(model.n_iter_)
 try:
-    model.set_params(memory_budget=None, n_networks=1).fit(X, y)
-except (MemoryError, RuntimeError):
+    np.array(X)
+except MemoryError:
     print("no room")
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="addresses are limited and counted by Linux")
-def test_a_limit_of_the_system_that_a_fit_in_memory_breaks_is_enough_for_one_on_disk(tmp_path):
+def test_a_limit_of_the_system_under_which_no_copy_of_the_rows_can_be_made_is_enough_for_a_fit(tmp_path):
     """64 MB of rows within 24 MB and a tenth."""
     np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(80_000, 100)))
     # Threads that begin late would take addresses for stacks and heaps of their own.
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
     words = [sys.executable, "-c", LIMITED, tmp_path / "X.npy"]
-    ran = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, timeout=100)
     assert ran.stdout.split("\n")[:2] == ["1", "no room"], ran.stderr
