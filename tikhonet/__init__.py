@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         SquaredHinge as SquaredHinge,
     )
     from tikhonet.problem.objective import Blocks as Blocks, Problem as Problem, Terms as Terms
+    from tikhonet.problem.ranks import Ranks as Ranks
     from tikhonet.problem.samples import Samples as Samples
     from tikhonet.problem.sets import (
         Box as Box,
@@ -97,6 +98,7 @@ _NAMES = {
     "problem.lifts": "Fenchel Lift Tikhonov",
     "problem.losses": "Huber Logistic Loss Poisson Quantile Softmax Squared SquaredHinge",
     "problem.objective": "Blocks Problem Terms",
+    "problem.ranks": "Ranks",
     "problem.samples": "Samples",
     "problem.sets": "Box ConvexSet Everything FrobeniusBall NonNegative RowL1Ball RowL2Ball",
     "trainer.run": "Stochastic",

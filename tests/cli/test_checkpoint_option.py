@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from tikhonet.cli import fit as command
+from tikhonet.cli import progress as command
 
 WORDS = ["fit", "--data", "table.npz", "--hidden", "6", "--max-iter", "4", "--batch-size", "40"]
 

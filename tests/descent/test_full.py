@@ -27,7 +27,8 @@ from tikhonet import (
     certify,
     initial_blocks,
 )
-from tikhonet.descent.full import LEAST_FALL, LONGEST, block_steps
+from tikhonet.descent.block_steps import block_steps
+from tikhonet.descent.full import LEAST_FALL, LONGEST
 
 SQUARED, FREE = Squared(), Everything()
 
@@ -249,7 +250,7 @@ def test_blocks_come_in_the_order_of_alg_1():
 
 @pytest.mark.parametrize("block", ["U", "V", "W"])
 def test_overflow_ends_as_nonfinite_with_block_layer_and_iteration_and_the_last_good_blocks(block, monkeypatch):
-    import tikhonet.descent.full as full
+    import tikhonet.descent.block_steps as full
 
     problem, X, targets = small()
     name = {"U": "update_features", "V": "update_classifier", "W": "update_weights"}[block]

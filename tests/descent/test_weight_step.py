@@ -203,8 +203,8 @@ def test_the_gram_matrix_of_given_layers_is_summed_once_and_that_of_features_eve
     first = update_weights(problem, blocks, samples, 0.1).point
     moved = Blocks({m: layer if m <= 0 else layer + 1 for m, layer in blocks.U.items()}, blocks.V, blocks.W)
     second = update_weights(problem, moved, samples, 0.1).point
-    assert shapes.count((3, 3)) == 1  # the inputs and their constant
-    assert shapes.count((5, 5)) == 2  # the features of layer 1
+    assert shapes.count((3 * 3,)) == 1  # the inputs and their constant
+    assert shapes.count((5 * 3 + 3 * 5 + 5 * 5,)) == 2  # both pulls and the features of layer 1, in one go
     fresh = update_weights(problem, moved, make_samples(problem, 0), 0.1).point
     for edge in problem.network.learned:
         assert torch.equal(second[edge], fresh[edge])

@@ -5,6 +5,8 @@ import threading
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
+from sklearn.svm import LinearSVC
 
 from tests.estimators.samples import QUICK, blobs, line
 from tikhonet import Squared
@@ -14,9 +16,10 @@ from tikhonet.estimators.number_targets import Numbers
 from tikhonet.estimators.rows import canonical
 from tikhonet.estimators.targets import Classes
 from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
-from tikhonet.model.heads import SVM, Head, Ridge
+from tikhonet.model.heads import SVM, Head, Logistic, Ridge
 from tikhonet.model.scaling import Scaling, Standard
 from tikhonet.model.svm import choose_svm, fit_linear_svm
+from tikhonet.problem.samples import keep
 
 
 def on_two_ranks(work, *arrays):
@@ -126,7 +129,7 @@ def test_the_svm_of_two_ranks_is_chosen_by_the_errors_of_both():
     assert torch.equal(first.V, second.V)
 
 
-@pytest.mark.parametrize("head", ["svm", "ridge", "trained"])
+@pytest.mark.parametrize("head", ["logistic", "svm", "ridge", "trained"])
 def test_a_classifier_on_two_ranks_is_the_same_on_both_and_as_good(head):
     X, y = blobs(240)
 
@@ -158,5 +161,25 @@ def test_numbers_on_two_ranks_are_as_good():
 def test_a_head_that_scikit_learn_fits_is_refused_on_several_ranks():
     X, y = blobs()
     rows = canonical(X, y[:, None].astype(float), np.ones(len(y)))
-    with pytest.raises(ValueError, match=r"head must need sums over rows alone .* use ridge, svm, trained"):
-        fit(BCDClassifier(**QUICK), rows, Classes(np.arange(3), Squared()), reduce=lambda total: total.clone())
+    with pytest.raises(ValueError, match=r"head must need sums over rows alone .* use logistic, ridge, svm, trained"):
+        fit(
+            BCDClassifier(**QUICK),
+            rows,
+            Classes(np.arange(3), Squared(), LinearSVC()),
+            reduce=lambda total: total.clone(),
+        )
+
+
+def test_the_logistic_head_of_two_ranks_is_scikit_learns_of_all_rows():
+    (X, y), weight = blobs(300, features=6), weights(300)
+
+    def work(parts, reduce):
+        features, labels, weight = parts
+        data = HeadData(lambda: features, labels[:, None].astype(float), weight, reduce)
+        kind = Logistic(np.zeros((4, 6)), 4)  # one class has no rows
+        heads = [kind.fit(data, strength) for strength in (3.0, 0.3)]
+        return softmax(heads[-1](X), axis=1)
+
+    alone = work([X, y, weight], keep)
+    for found in on_two_ranks(work, X, y, weight):
+        np.testing.assert_allclose(found, alone, atol=2e-3)

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from tikhonet.cli.inputs import Seed, Source, Threads, choice, names
-from tikhonet.cli.mistakes import Failure, OptionError
+from tikhonet.cli.mistakes import OptionError
 from tikhonet.cli.outputs import Answer, errors, facts, headline, held_out, output_option, save_or_rescue
 from tikhonet.cli.parameter_options import ESTIMATORS, PARAMETERS, with_parameters
-from tikhonet.cli.progress import by_chunks, memory_now, memory_peak, stoppable
-from tikhonet.data.bar import Bar
+from tikhonet.cli.progress import by_chunks, memory_now, memory_peak, train
 from tikhonet.data.folder import shape_of
 from tikhonet.descent.result import Status
-from tikhonet.estimators.callbacks import describe
-from tikhonet.estimators.checkpoints import Checkpoint, CheckpointWarning, Stopped
-from tikhonet.estimators.fitting import most_iterations
 from tikhonet.estimators.large_fit import bytes_of
-from tikhonet.estimators.stopping import StoppedShort
+from tikhonet.problem.ranks import Ranks
 
 EXAMPLE = "tikhonet fit --data digits --solver proximal --max-iter 5 --output my.model"
-
-REMEDIES = {
-    Status.SCHEDULE_EXHAUSTED: "use --solver proximal or stochastic",
-    Status.MAX_ITER: "raise --max-iter",
-    Status.NONFINITE: "use --dtype float64, or look for extreme values in the data",
-    Status.INTERRUPTED: "run it again to train to the end",
-}
 
 
 @with_parameters
@@ -58,6 +44,8 @@ def fit(
     The rows are those of a file of your own, the images of a folder whose subfolders are the classes, or the training
     part of a data set. Ctrl-C or SIGTERM ends training after the epoch that is running, and saves what was learned;
     with --checkpoint after the step that is running, and the same command goes on from there.
+
+    Under `torchrun --nproc-per-node=2 -m tikhonet fit ...` each process trains on its share of the rows.
     """
     memory = parameters.get("memory_budget")
     if memory is None:
@@ -78,11 +66,13 @@ def fit(
     if isinstance(chosen.get("network"), str) and (shape := shape_of(rows.feature_names, rows.X.shape[1])):
         chosen.setdefault("input_shape", shape if len(shape) == 3 else (1, *shape))
     estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)
-    before = memory_now()
-    seconds, advice, exit_code = train(estimator, rows.X, y)
+    ranks, before = Ranks(), memory_now()
+    seconds, advice, exit_code = train(estimator, rows.X, y, ranks)
     used = max(0.0, memory_peak() - before)
+    if ranks.rank:  # the first process alone has something to say
+        raise typer.Exit(exit_code)
     if task == "hash":
-        measures = dict(estimator.report_.to_dict())
+        measures = estimator.report_.to_dict() | {"mixture": estimator.mixture_.to_dict()}
     else:
         measures = errors(task, y, by_chunks(estimator.predict, rows.X, "predicting"))
     if rows.named:
@@ -135,43 +125,3 @@ def check_effect(chosen: dict[str, Any]) -> None:
         if name in chosen and (needed not in chosen or chosen[needed] != (value or chosen[needed])):
             option, other = PARAMETERS[name].option, f"{PARAMETERS[needed].option} {value}".strip()
             raise OptionError(option, f"has no effect without {other}; add that, or leave it out")
-
-
-def train(estimator: Any, X: NDArray[Any], y: NDArray[Any]) -> tuple[float, str, int]:
-    """The seconds that it took, what to do where it stopped short, and the exit code.
-
-    A run in which no epoch ended is an error, and one that was stopped and kept its state.
-    """
-    estimator._validate_params()
-    network, place = estimator._network(X.shape[1]) if estimator.network else None, estimator.checkpoint
-    clock, total = time.perf_counter(), most_iterations(estimator, len(X), network)
-    with Bar("training", total) as bar, stoppable(bool(place)) as stop, warnings.catch_warnings(record=True) as caught:
-
-        def watch(record: Any) -> None:
-            done, text = describe(record)
-            if done < total:
-                bar.move(done, text)
-            else:
-                bar.pulse(f"{text}  fitting the head")
-
-        warnings.simplefilter("always", StoppedShort)
-        warnings.simplefilter("always", CheckpointWarning)
-        kept = Checkpoint(place, stop=stop.asked) if place else None
-        try:
-            estimator.set_params(checkpoint=kept, callbacks=[watch] if kept else [watch, stop]).fit(X, y)
-        except Stopped:
-            message = f"stopped; the state of the fit is kept in {place}, and the same command goes on from there"
-            raise Failure(message, exit_code=stop.exit_code) from None
-    estimator.set_params(callbacks=None, checkpoint=None)
-    status, advice = estimator.status_, REMEDIES.get(estimator.status_, "")
-    if status is Status.INTERRUPTED and estimator.n_iter_ == 0:
-        raise Failure("interrupted before the first epoch was done; no output was written", exit_code=stop.exit_code)
-    if status is Status.NONFINITE and estimator.n_iter_ <= 1:
-        raise Failure(f"training gave numbers that are not finite; {advice}")
-    for warning in caught:
-        if isinstance(warning.message, StoppedShort):
-            advice = advice or warning.message.remedy.replace("max_iter", PARAMETERS["max_iter"].option)
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    code = stop.exit_code if status is Status.INTERRUPTED else int(status is Status.NONFINITE)
-    return time.perf_counter() - clock, advice, code

@@ -1,4 +1,4 @@
-"""Work that takes its time: rows by chunks with a bar, and Ctrl-C or SIGTERM during training."""
+"""Work that takes its time: rows by chunks and training with a bar, Ctrl-C or SIGTERM during training."""
 
 from __future__ import annotations
 
@@ -6,18 +6,33 @@ import os
 import re
 import signal
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tikhonet.cli.mistakes import Failure
 from tikhonet.data.bar import Bar
+from tikhonet.descent.result import Status
+from tikhonet.estimators.callbacks import describe
+from tikhonet.estimators.checkpoints import Checkpoint, CheckpointWarning, Stopped
+from tikhonet.estimators.fitting import most_iterations
+from tikhonet.estimators.stopping import StoppedShort
+from tikhonet.problem.ranks import Ranks
 
 CHUNK = 4096
 NOTE = b"\ntikhonet: stopping after this epoch, the model will be saved; Ctrl-C again to drop the epoch\n"
+REMEDIES = {
+    Status.SCHEDULE_EXHAUSTED: "use --solver proximal or stochastic",
+    Status.MAX_ITER: "raise --max-iter",
+    Status.NONFINITE: "use --dtype float64, or look for extreme values in the data",
+    Status.INTERRUPTED: "run it again to train to the end",
+}
 KEPT_NOTE = b"\ntikhonet: stopping after this step, whose state is kept as a checkpoint\n"
 
 
@@ -84,3 +99,47 @@ def stoppable(kept: bool = False) -> Iterator[Stop]:
     finally:
         for number, handler in zip(numbers, former, strict=True):
             signal.signal(number, handler)
+
+
+def train(estimator: Any, X: NDArray[Any], y: NDArray[Any], ranks: Ranks | None = None) -> tuple[float, str, int]:
+    """The seconds that it took, what to do where it stopped short, and the exit code.
+
+    A run in which no epoch ended is an error, and one that was stopped and kept its state.
+    """
+    estimator._validate_params()
+    ranks = ranks or Ranks()
+    network, place = estimator._network(X.shape[1]) if estimator.network else None, estimator.checkpoint
+    clock, total = time.perf_counter(), most_iterations(estimator, len(X), network)
+    with ranks, stoppable(bool(place)) as stop, warnings.catch_warnings(record=True) as caught, ExitStack() as shown:
+        bar, mine = Bar("training", total), ranks.shard(len(X))
+        if ranks.rank == 0:
+            shown.enter_context(bar)
+
+        def watch(record: Any) -> None:
+            done, text = describe(record)
+            if done < total:
+                bar.move(done, text)
+            else:
+                bar.pulse(f"{text}  fitting the head")
+
+        warnings.simplefilter("always", StoppedShort)
+        warnings.simplefilter("always", CheckpointWarning)
+        kept = Checkpoint(place, stop=stop.asked) if place else None
+        try:
+            estimator.set_params(checkpoint=kept, callbacks=[watch] if kept else [watch, stop]).fit(X[mine], y[mine])
+        except Stopped:
+            message = f"stopped; the state of the fit is kept in {place}, and the same command goes on from there"
+            raise Failure(message, exit_code=stop.exit_code) from None
+    estimator.set_params(callbacks=None, checkpoint=None)
+    status, advice = estimator.status_, REMEDIES.get(estimator.status_, "")
+    if status is Status.INTERRUPTED and estimator.n_iter_ == 0:
+        raise Failure("interrupted before the first epoch was done; no output was written", exit_code=stop.exit_code)
+    if status is Status.NONFINITE and estimator.n_iter_ <= 1:
+        raise Failure(f"training gave numbers that are not finite; {advice}")
+    for warning in caught:
+        if isinstance(warning.message, StoppedShort):
+            advice = advice or warning.message.remedy.replace("max_iter", "--max-iter")
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    code = stop.exit_code if status is Status.INTERRUPTED else int(status is Status.NONFINITE)
+    return time.perf_counter() - clock, advice, code

@@ -30,6 +30,12 @@ class Pieces:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __getitem__(self, rows: slice) -> Pieces:
+        """All rows; a share of them, as one of several processes would take, is not read by pieces."""
+        if rows.indices(len(self)) != (0, len(self), 1):
+            raise DataError("data that are read by pieces cannot be shared by several processes; leave out --memory")
+        return self
+
 
 def stream_table(path: Path, label: Label = None) -> Table:
     """A table whose X is `Pieces`; the labels are in memory."""

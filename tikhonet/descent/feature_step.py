@@ -26,7 +26,7 @@ from tikhonet.problem.samples import Samples, rows_of
 class FeatureModel:
     """The u-step's objective for a chunk of samples, as a function of the group's layers side by side.
 
-    Buffers are kept between chunks of one size; `load` sets the chunk.
+    `load` sets the chunk. Threads need one each: its buffers are those of the last chunk.
     """
 
     def __init__(self, problem: Problem, group: tuple[int, ...], V: Tensor, W: Weights, rho: float) -> None:
@@ -122,13 +122,12 @@ def update_features(
     V, W, activation = blocks.V, blocks.W, problem.network.activation
     diagonal, convexity = curvature(problem, group, V, W, rho)
     step = ProjectedStep(diagonal, activation.value_)
-    model = FeatureModel(problem, group, V, W, rho)
-    exact = FeatureModel(problem, group, V.double(), {edge: matrix.double() for edge, matrix in W.items()}, rho)
+    exact_V, exact_W = V.double(), {edge: matrix.double() for edge, matrix in W.items()}
     U_star = {n: torch.empty_like(blocks.U[n]) for n in group}
-    most = 0
+    counts = []
 
     def solve(rows: slice) -> Tensor:
-        nonlocal most
+        model, exact = (FeatureModel(problem, group, *point, rho) for point in ((V, W), (exact_V, exact_W)))
         u = model.load(rows_of(blocks.U, rows), samples.targets[rows])
         at_zero = model.gradient(torch.zeros_like(u))
         scale, weighted_scale = at_zero.norm(), samples.weigh(at_zero, rows).norm()
@@ -144,7 +143,7 @@ def update_features(
         )
         for n, part in model.split(u).items():
             U_star[n][rows] = part
-        most = max(most, steps)
+        counts.append(steps)
         exact.load(rows_of(blocks.U, rows, torch.float64), samples.targets[rows].double())
         u = u.double()
         gradient = exact.gradient(u)
@@ -153,4 +152,4 @@ def update_features(
         return torch.stack([size.double().square().sum() for size in sizes])
 
     residual, gradient, scale = (math.sqrt(total) for total in samples.sum(solve).tolist())
-    return Solution(U_star, residual, scale, gradient, most)
+    return Solution(U_star, residual, scale, gradient, max(counts))

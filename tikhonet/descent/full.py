@@ -1,88 +1,38 @@
 """Alg. 1 over all samples, and the variants that converge.
 
-`block_steps` is the algorithm: six lines, a minimiser and a relaxation for each of U, V and W. The
-schedule makes it Alg. 1 (theta_t = 1/t^2 or any other) or proximal block coordinate descent
-(theta = 1). Everything else here watches it: clock, history, stationarity, non-finite numbers.
+The loop around `block_steps`, which watches it: clock, history, stationarity, non-finite numbers. The schedule makes
+it Alg. 1 (theta_t = 1/t^2 or any other) or proximal block coordinate descent (theta = 1).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from tikhonet.descent.convex import Solution
-from tikhonet.descent.feature_step import update_features
-from tikhonet.descent.linear import update_classifier, update_weights
+from tikhonet.descent.block_steps import block_steps, relax_layers, relax_weights
 from tikhonet.descent.result import BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Proximal, Schedule
 from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.network.arguments import COUNT, SHARE, check_choice, check_numbers, check_type
-from tikhonet.network.graph import Array, Layers, Weights
+from tikhonet.network.graph import Array, Layers
 from tikhonet.problem.objective import Blocks, Problem, Terms
+from tikhonet.problem.row_blocks import one_thread_a_block
 from tikhonet.problem.samples import Reduce, Samples, keep
 
 LONGEST, LEAST_FALL = 1.0, 0.01
 """An extrapolation goes at most as far as the last iteration did, and must bring this share of the decrease that a
 block step of its length promises. On the small networks of the tests both cost no iterations: 155 and 165, where
 neither had it 205 and 220."""
-
-
-@dataclass(frozen=True)
-class Move:
-    """A solved sub-problem, and the blocks after its step."""
-
-    block: str
-    layers: tuple[int, ...]
-    solution: Solution
-    blocks: Blocks
-
-    @property
-    def label(self) -> str:
-        return f"U[{self.layers[0]}]" if self.block == "U" and len(self.layers) == 1 else self.block
-
-    def where_nonfinite(self, terms: Terms) -> str:
-        """Which block and layer a non-finite number first shows in."""
-        tensors: dict[str, Tensor] = {"V": self.blocks.V}
-        tensors |= {f"U, layer {n}": self.blocks.U[n] for n in self.layers if self.block == "U"}
-        tensors |= {f"W, layer {n}": self.blocks.W[n, m] for n, m in self.blocks.W}
-        bad = [name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())]
-        bad += [f"{self.block}, layer {n}" for n, value in terms.lift.items() if not math.isfinite(value)]
-        return f"block {bad[0] if bad else f'{self.block}, the loss'}"
-
-
-def block_steps(
-    problem: Problem, blocks: Blocks, samples: Samples, theta: float, rho: float, tol: float, guess: Layers
-) -> Iterator[Move]:
-    """One iteration of Alg. 1, a sub-problem at a time; `guess` holds the last U_star, if any."""
-    hidden = problem.network.hidden
-    for group in problem.feature_groups():
-        start = {n: guess[n] for n in group if n in guess}
-        U_star = update_features(problem, blocks, samples, rho, group, start=start, tol=tol)
-        blocks = replace(blocks, U=relax_layers(blocks.U, U_star.point, theta))
-        yield Move("U", group, U_star, blocks)
-    V_star = update_classifier(problem, blocks, samples, rho, tol=tol)
-    blocks = replace(blocks, V=problem.V_set.project(torch.lerp(blocks.V, V_star.point, theta)))
-    yield Move("V", (), V_star, blocks)
-    W_star = update_weights(problem, blocks, samples, rho, tol=tol)
-    blocks = replace(blocks, W=relax_weights(problem, blocks.W, W_star.point, theta))
-    yield Move("W", hidden, W_star, blocks)
-
-
-def relax_layers(U: Layers, U_star: Layers, theta: float) -> Layers:
-    return U | {n: star if theta == 1 else torch.lerp(U[n], star, theta) for n, star in U_star.items()}
-
-
-def relax_weights(problem: Problem, W: Weights, W_star: Weights, theta: float) -> Weights:
-    # A convex combination is in the set but for rounding, which the projection undoes.
-    return {edge: problem.edge_set(edge).project(torch.lerp(W[edge], star, theta)) for edge, star in W_star.items()}
+MOVED = -1
+"""The name of the sum of squares that U has moved by, beside the terms of Eq. 4, which layers name."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +59,8 @@ class BlockDescent:
     `inner_tol` bounds the relative optimality residual of each sub-problem. `extrapolate` tries, after each
     iteration, to go on along it, and takes that step only if f falls by c |step|^2.
     `check_every`: iterations between two measurements of stationarity (one costs about eight products of
-    samples x width x width in float64).
+    samples x width x width in float64). `same_bits`: results do not depend on the number of threads, nor on that of
+    processes that `Ranks` has (1, 2, 4 or 8): operations have one thread each, which work on blocks of rows.
     """
 
     schedule: Schedule = Proximal()
@@ -120,9 +71,11 @@ class BlockDescent:
     extrapolate: bool = False
     check_every: int = 1
     chunk_rows: int = 2048
+    same_bits: bool = True
 
     def __post_init__(self) -> None:
         check_type("schedule", self.schedule, Schedule)
+        check_type("same_bits", self.same_bits, bool)
         check_numbers(self, COUNT, ["max_iter", "check_every", "chunk_rows"])
         check_numbers(self, SHARE, ["tol", "inner_tol"])
         check_choice("initial_features", self.initial_features, "random", "forward")
@@ -151,10 +104,11 @@ class BlockDescent:
         """
         samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
         self.schedule.check(self.max_iter)
-        blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
-        check_blocks(problem, blocks, samples)
-        blocks = replace(blocks, U=blocks.U | problem.network.layers(samples.X))
-        return _Run(self, problem, samples, blocks, slot).go(watch)
+        with one_thread_a_block(self.same_bits):
+            blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
+            check_blocks(problem, blocks, samples)
+            blocks = replace(blocks, U=blocks.U | problem.network.layers(samples.X))
+            return _Run(self, problem, samples, blocks, slot).go(watch)
 
 
 class _Run:
@@ -221,8 +175,7 @@ class _Run:
         theta, rho = schedule.theta(t), schedule.rho(t)
         tol, guess = self.solver.inner_tol, self.guess
         for move in block_steps(self.problem, self.blocks, self.samples, theta, rho, tol, guess):
-            distance = self.distance(move.blocks)
-            terms = self.problem.update_terms(self.terms, move.blocks, self.samples, move.block, move.layers)
+            terms, distance = self.compare(move.blocks, move.block, move.layers)
             if not math.isfinite(move.solution.residual + distance + terms.total):
                 return f"{move.where_nonfinite(terms)}, iteration {t}"
             now, solution = time.perf_counter(), move.solution
@@ -248,16 +201,19 @@ class _Run:
                 self.guess |= solution.point
         return ""
 
-    def distance(self, blocks: Blocks) -> float:
-        """How far these blocks are from the current ones, each sample's part of U by its weight."""
-        old, layers = self.blocks, [n for n in blocks.U if blocks.U[n] is not self.blocks.U[n]]
+    def compare(self, blocks: Blocks, block: str, layers: tuple[int, ...]) -> tuple[Terms, float]:
+        """The terms of these blocks, and how far they are from the current ones, each sample's part by its weight."""
+        old, changed = self.blocks, [n for n in blocks.U if blocks.U[n] is not self.blocks.U[n]]
         changes = [blocks.V - old.V, *(blocks.W[edge] - old.W[edge] for edge in blocks.W)]
         square = math.fsum(float(change.double().square().sum()) for change in changes)
+        terms_of = self.problem.changed_rows(blocks, self.samples, block, layers)
 
-        def moved(rows: slice) -> Tensor:
-            return torch.stack([(blocks.U[n][rows] - old.U[n][rows]).square().sum(1) for n in layers]).sum(0)
+        def values(rows: slice) -> dict[int, Tensor]:
+            parts = [(blocks.U[n][rows] - old.U[n][rows]).square().sum(1) for n in changed]
+            return terms_of(rows) | ({MOVED: torch.stack(parts).sum(0)} if parts else {})
 
-        return math.sqrt(square + (self.samples.weighted_sum(moved) if layers else 0.0))
+        sums = self.samples.weighted_sums(values)
+        return self.problem.terms_with(self.terms, sums, blocks), math.sqrt(square + sums.get(MOVED, 0.0))
 
     def extrapolate(self, t: int) -> None:
         """Go on along the change from the last iteration's result to this one's.
@@ -266,13 +222,14 @@ class _Run:
         """
         clock, here, there = time.perf_counter(), self.blocks, self.last
         self.last, longer = here, 1 + self.momentum
-        value_ = self.problem.network.activation.value_
+        hidden, value_ = self.problem.network.hidden, self.problem.network.activation.value_
+        U = relax_layers(there.U, {n: here.U[n] for n in hidden}, longer, self.samples)
         blocks = Blocks(
-            here.U | {n: value_(torch.lerp(there.U[n], here.U[n], longer)) for n in self.problem.network.hidden},
+            here.U | {n: value_(U[n]) for n in hidden},
             self.problem.V_set.project(torch.lerp(there.V, here.V, longer)),
             relax_weights(self.problem, there.W, here.W, longer),
         )
-        terms, distance = self.problem.objective(blocks, self.samples), self.distance(blocks)
+        terms, distance = self.compare(blocks, "U", hidden)
         decrease = self.terms.total - terms.total
         promised = LEAST_FALL * self.solver.schedule.promised_decrease(t, distance)
         accepted = decrease > promised

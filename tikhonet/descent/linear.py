@@ -44,32 +44,32 @@ class LinearFit:
     ridge: Tensor
     set_: ConvexSet
 
-    def gram(self) -> Tensor:
-        """In float64, as the pull: else a residual would be that of other sums than the samples have."""
+    def parts(self, rows: slice, given: Tensor | None) -> dict[str, Tensor]:
+        """The sums over some rows that a step begins with: the pull at zero and, unless it is given, the Gram matrix.
 
-        def term(rows: slice) -> Tensor:
-            return self.design(rows, torch.float64).gram(self.samples.weights(rows))
+        In float64: else a residual would be that of other sums than the samples have.
+        """
+        design = self.design(rows, torch.float64)
+        parts = {"pull": self.pull_of(rows, design, None, torch.float64)}
+        return parts if given is not None else parts | {"gram": design.gram(self.samples.weights(rows))}
 
-        return self.samples.sum(term)
+    def pull_of(self, rows: slice, design: Design, M: Tensor | None, dtype: torch.dtype) -> Tensor:
+        """The gradient of the sum over some rows at M (at zero for None)."""
+        slope = self.slope(rows, None if M is None else design.scores(M), dtype)
+        return design.product(self.samples.weigh(slope, rows))
 
-    def pull(self, M: Tensor | None, dtype: torch.dtype) -> Tensor:
-        """The gradient of the sum over samples at M (at zero for None)."""
+    def pull(self, M: Tensor, dtype: torch.dtype) -> Tensor:
+        """The gradient of the sum over samples at M."""
+        return self.samples.sum(lambda rows: self.pull_of(rows, self.design(rows, dtype), M, dtype))
 
-        def term(rows: slice) -> Tensor:
-            design = self.design(rows, dtype)
-            slope = self.slope(rows, None if M is None else design.scores(M), dtype)
-            return design.product(self.samples.weigh(slope, rows))
-
-        return self.samples.sum(term)
-
-    def solve(self, gram: Tensor, M_old: Tensor, rho: float, *, tol: float, max_iter: int) -> Solution:
+    def solve(self, gram: Tensor, pull: Tensor, M_old: Tensor, rho: float, *, tol: float, max_iter: int) -> Solution:
         def fold(M: Tensor) -> Tensor:  # rows by group, where each group of them has a Gram matrix of its own
             return M.reshape(*gram.shape[:-2], -1, gram.shape[-1])
 
         start, dtype, set_ = fold(M_old), M_old.dtype, in_groups(self.set_, gram)
         anchor, shift = start.double(), self.ridge.double() + rho
         H = self.curvature * gram + torch.diag(shift)
-        linear = rho * anchor - fold(self.pull(None, torch.float64))
+        linear = rho * anchor - fold(pull)
         if self.quadratic:
             best = minimise_quadratic(H, linear, set_, start, tol=tol, max_iter=max_iter)
             return replace(best, point=best.point.flatten(0, -2))
@@ -116,20 +116,29 @@ def update_classifier(
         ridge=torch.full((features.shape[1],), problem.ridge_V, dtype=torch.float64, device=features.device),
         set_=problem.V_set,
     )
-    return fit.solve(fit.gram(), blocks.V, rho, tol=tol, max_iter=max_iter)
+    sums = samples.sums(lambda rows: fit.parts(rows, None))
+    return fit.solve(**sums, M_old=blocks.V, rho=rho, tol=tol, max_iter=max_iter)
 
 
 def update_weights(
     problem: Problem, blocks: Blocks, samples: Samples, rho: float, *, tol: float = 1e-3, max_iter: int = 1000
 ) -> Solution:
-    """The minimisers W_star of all layers."""
-    W_star: Weights = {}
-    parts = []
-    for n in problem.network.hidden:
-        if problem.network.learned_sources(n):
-            part = update_layer(problem, blocks, samples, rho, n, tol=tol, max_iter=max_iter)
-            W_star |= problem.network.split_weights(n, part.point)
-            parts.append(part)
+    """The minimisers W_star of all layers, from sums over the samples that are made in one go."""
+    network, W_star = problem.network, Weights()
+    parts: list[Solution] = []
+    fits = {n: layer_fit(problem, blocks, samples, n) for n in network.hidden if network.learned_sources(n)}
+    grams = {n: given_gram(problem, samples, n) for n in fits}
+
+    def terms(rows: slice) -> dict[tuple[int, str], Tensor]:
+        return {(n, name): part for n, fit in fits.items() for name, part in fit.parts(rows, grams[n]).items()}
+
+    sums = samples.sums(terms) if fits else {}
+    for n, fit in fits.items():
+        given, M_old = grams[n], network.stacked_weights(n, blocks.W)
+        gram = sums[n, "gram"] if given is None else given
+        part = fit.solve(gram, sums[n, "pull"], M_old, rho, tol=tol, max_iter=max_iter)
+        W_star |= network.split_weights(n, part.point)
+        parts.append(part)
     return Solution(
         W_star,
         residual=math.hypot(*(part.residual for part in parts)),
@@ -139,10 +148,8 @@ def update_weights(
     )
 
 
-def update_layer(
-    problem: Problem, blocks: Blocks, samples: Samples, rho: float, n: int, *, tol: float, max_iter: int
-) -> Solution:
-    """The minimiser of layer n's learned matrices, side by side."""
+def layer_fit(problem: Problem, blocks: Blocks, samples: Samples, n: int) -> LinearFit:
+    """The fit of layer n's learned matrices, side by side."""
     network, gamma = problem.network, problem.gamma_of(n)
     sources = network.learned_sources(n)
 
@@ -154,7 +161,7 @@ def update_layer(
         Z = network.pre_activation(n, U, blocks.W, network.fixed_sources(n))
         return gamma * problem.lift.grad_Z(U[n], Z if scores is None else Z.add_(scores), network.activation)
 
-    fit = LinearFit(
+    return LinearFit(
         samples=samples,
         design=design,
         slope=slope,
@@ -162,10 +169,6 @@ def update_layer(
         quadratic=problem.lift.quadratic,
         ridge=problem.layer_ridge(n).to(blocks.V.device),
         set_=problem.layer_set(n),
-    )
-    given = given_gram(problem, samples, n)
-    return fit.solve(
-        fit.gram() if given is None else given, network.stacked_weights(n, blocks.W), rho, tol=tol, max_iter=max_iter
     )
 
 

@@ -22,10 +22,11 @@ from tikhonet.descent.schedules import Schedule
 from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
 from tikhonet.descent.stationarity import Stationarity, solve_scaled
-from tikhonet.network.arguments import COUNT, SHARE, check_numbers
+from tikhonet.network.arguments import COUNT, SHARE, check_numbers, check_type
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Array, Weights
 from tikhonet.problem.objective import Blocks, Problem, Terms
+from tikhonet.problem.row_blocks import one_thread_a_block
 from tikhonet.problem.samples import Reduce, keep
 
 ACCEPTED, FALL, SHORTEST = 1e-4, 0.05, 1e-10
@@ -69,8 +70,8 @@ class NetworkDescent:
 
     `tol`: a point is stationary when steps of its blocks would lower the loss by at most this share of it.
     `rounding`: the share of a layer's pre-activations (their root mean square at the start) over which kinks are
-    rounded. `check_every`: iterations between two measurements of stationarity (one costs about two iterations). Sets
-    are not supported: hold V and W by ridges, which also make them bounded.
+    rounded. `check_every`: iterations between two measurements of stationarity (one costs about two iterations).
+    `same_bits` is that of `BlockDescent`. Sets are not supported: hold V and W by ridges, which also make them bounded.
     """
 
     max_iter: int = 1000
@@ -78,8 +79,10 @@ class NetworkDescent:
     rounding: float = 0.05
     check_every: int = 10
     chunk_rows: int = 2048
+    same_bits: bool = True
 
     def __post_init__(self) -> None:
+        check_type("same_bits", self.same_bits, bool)
         check_numbers(self, COUNT, ["max_iter", "check_every", "chunk_rows"])
         check_numbers(self, SHARE, ["tol", "rounding"])
 
@@ -105,10 +108,11 @@ class NetworkDescent:
         samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
         if not all(set_.everything for set_ in (problem.V_set, *map(problem.edge_set, problem.network.learned))):
             raise ArgumentError("problem", "problem must have no sets V_set and W_set; hold V and W by ridges instead")
-        blocks = start or initial_blocks(problem, samples, seed, "forward")
-        check_blocks(problem, replace(blocks, U=problem.network.forward(samples.X, blocks.W)), samples)
-        width = NetworkLoss.widths(problem, samples, blocks.W, self.rounding)
-        return _Run(self, NetworkLoss(problem, samples, width), blocks, slot).go(watch)
+        with one_thread_a_block(self.same_bits):
+            blocks = start or initial_blocks(problem, samples, seed, "forward")
+            check_blocks(problem, replace(blocks, U=problem.network.forward(samples.X, blocks.W)), samples)
+            width = NetworkLoss.widths(problem, samples, blocks.W, self.rounding)
+            return _Run(self, NetworkLoss(problem, samples, width), blocks, slot).go(watch)
 
 
 @dataclass(frozen=True)

@@ -122,12 +122,8 @@ class Expansion:
         self.hidden = network.hidden
         self.learned = [n for n in network.hidden if network.learned_sources(n)]
         self.given = {n: gram for n in self.learned if (gram := given_gram(self.problem, self.samples, n)) is not None}
-        self.sums: Matrices = {}
-        self.chunks: list[_Chunk] = []
-        for rows in self.samples.chunks():
-            self.chunks.append(self.add_rows(rows))
-        self.sums = {name: self.samples.reduce(part) for name, part in self.sums.items()}
-        self.sums |= {f"gram {n}": gram for n, gram in self.given.items()}
+        self.chunks: dict[int, _Chunk] = {}
+        self.sums = self.samples.sums(self.terms) | {f"gram {n}": gram for n, gram in self.given.items()}
         self.fits = {"V": self.fit("V", V, torch.full((V.shape[1],), self.problem.ridge_V, dtype=torch.float64), 1.0)}
         curvature = self.mean_curvature()
         for n in self.learned:
@@ -157,19 +153,18 @@ class Expansion:
             found[n] = ACTIVE * total
         return found
 
-    def add(self, name: str, part: Tensor) -> None:
-        part = part.double()
-        self.sums[name] = part if name not in self.sums else self.sums[name] + part
-
-    def add_rows(self, rows: slice) -> _Chunk:
+    def terms(self, rows: slice) -> Matrices:
+        """The sums over some rows, by their names; what the model needs of these rows is kept."""
         problem, network, samples, last = self.problem, self.problem.network, self.samples, self.problem.network.depth
         U, _, sigma = self.loss.layers(rows, self.W)
         targets, scores = samples.targets[rows].to(self.V), U[last] @ self.V.T
         slope = samples.weigh(problem.loss.slope(targets, scores), rows)
         curvature = samples.weigh(problem.loss.local_curvature(targets, scores)[:, None], rows)
-        self.add("loss", samples.weigh(problem.loss.rows(targets, scores)[:, None].double(), rows).sum())
-        self.add("gradient V", slope.T @ U[last])
-        self.add("gram V", (curvature * U[last]).T @ U[last])
+        sums = {
+            "loss": samples.weigh(problem.loss.rows(targets, scores)[:, None].double(), rows).sum(),
+            "gradient V": slope.T @ U[last],
+            "gram V": (curvature * U[last]).T @ U[last],
+        }
         bends: Layers = {}
         grad_Z: Layers = {}
         for n in reversed(self.hidden):
@@ -180,16 +175,15 @@ class Expansion:
             bends[n] = pull.mul_(sigma[n].bend).relu_()
         for n in self.learned:
             design = network.design(n, U)
-            self.add(f"gradient {n}", design.product(grad_Z[n]))
+            sums[f"gradient {n}"] = design.product(grad_Z[n])
             if n not in self.given:
-                self.add(f"gram {n}", design.gram(samples.weights(rows)))
-        return _Chunk(U, {n: part.slope for n, part in sigma.items()}, bends, curvature)
+                sums[f"gram {n}"] = design.gram(samples.weights(rows))
+        self.chunks[rows.start] = _Chunk(U, {n: part.slope for n, part in sigma.items()}, bends, curvature)
+        return sums
 
     def curvature(self, name: str, step: Tensor) -> float:
         """The second derivative along a step of V or of one layer."""
-        total = self.samples.reduce(
-            sum((self.curvature_of(chunk, name, step) for chunk in self.chunks), torch.zeros(()))
-        )
+        total = self.samples.sum(lambda rows: self.curvature_of(self.chunks[rows.start], name, step))
         return float(total) + float((self.fits[name].ridge * step.square()).sum())
 
     def curvature_of(self, chunk: _Chunk, name: str, step: Tensor) -> Tensor:

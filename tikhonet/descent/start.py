@@ -11,7 +11,11 @@ from torch import Tensor
 from tikhonet.network.arguments import SEED, check_callable, check_choice, check_type
 from tikhonet.network.graph import Array, tensor
 from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.problem.row_blocks import in_aligned_memory, of_each
 from tikhonet.problem.samples import Reduce, Samples
+
+SOME = 4096
+"""Rows that are drawn at a time: other ranks' rows are drawn too, and forgotten."""
 
 
 def checked_samples(
@@ -29,7 +33,8 @@ def checked_samples(
     check_type("start", start, Blocks, NoneType)
     if watch is not None:
         check_callable("watch", watch)
-    X, targets = tensor(problem.network.rows(X), "X"), tensor(targets, "targets")
+    X = in_aligned_memory(tensor(problem.network.rows(X), "X"))
+    targets = in_aligned_memory(tensor(targets, "targets"))
     samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), chunk_rows, reduce)
     problem.check(samples)
     return samples
@@ -38,7 +43,10 @@ def checked_samples(
 def initial_blocks(
     problem: Problem, samples: Samples, seed: int = 0, features: Literal["random", "forward"] = "random"
 ) -> Blocks:
-    """Random V and W in their sets; U random (line 1 of Alg. 1) or the forward pass of W."""
+    """Random V and W in their sets; U random (line 1 of Alg. 1) or the forward pass of W.
+
+    Random rows of U are those that one process with the rows of all ranks would draw.
+    """
     check_type("problem", problem, Problem)
     check_type("samples", samples, Samples)
     SEED.check("seed", seed)
@@ -54,9 +62,16 @@ def initial_blocks(
     last = network.widths[-1]
     V = problem.V_set.project(normal(samples.targets.shape[1], last) / last**0.5)
     if features == "forward":
-        return Blocks(network.forward(X, W), V, W)
-    U = network.layers(X)
-    U |= {n: network.activation.value_(normal(len(X), network.widths[n]).abs_()) for n in network.hidden}
+        parts = of_each(lambda rows: network.forward(X[rows], W), samples.place.blocks)
+        return Blocks({n: torch.cat([part[n] for part in parts]) for n in parts[0]}, V, W)
+    U, place = network.layers(X), samples.place
+    mine = slice(place.start, place.start + len(X))
+    for n in network.hidden:
+        drawn = []
+        for start in range(0, place.total, SOME):
+            part = normal(min(SOME, place.total - start), network.widths[n])
+            drawn.append(part[max(0, mine.start - start) : max(0, mine.stop - start)])
+        U[n] = network.activation.value_(torch.cat(drawn).abs_())
     return Blocks(U, V, W)
 
 

@@ -77,11 +77,7 @@ class _Measurement:
         self.layers = [n for n in problem.network.hidden if problem.network.learned_sources(n)]
         self.given = {n: gram for n in self.layers if (gram := given_gram(problem, samples, n)) is not None}
         self.curvature = {n: self.largest_curvature(n) for n in problem.network.hidden}
-        self.sums: dict[str, Tensor] = {}
-        for rows in samples.chunks():
-            self.add_rows(rows)
-        self.sums = {name: samples.reduce(part) for name, part in self.sums.items()}
-        self.sums |= {f"gram {n}": gram for n, gram in self.given.items()}
+        self.sums = samples.sums(self.terms) | {f"gram {n}": gram for n, gram in self.given.items()}
 
     def largest_curvature(self, n: int) -> float:
         """The largest second derivative that f can have in a unit of layer n."""
@@ -93,38 +89,43 @@ class _Measurement:
             total += problem.loss.curvature * self.V.square().sum(0)
         return float(total.max())
 
-    def add(self, name: str, part: Tensor) -> None:
-        self.sums[name] = part if name not in self.sums else self.sums[name] + part
-
-    def add_rows(self, rows: slice) -> None:
+    def terms(self, rows: slice) -> dict[str, Tensor]:
+        """The sums over some rows, by their names."""
         problem, network, samples, last = self.problem, self.problem.network, self.samples, self.problem.network.depth
         U = rows_of(self.blocks.U, rows, torch.float64)
         targets = samples.targets[rows].double()
         slopes = problem.slopes(U, self.V, self.W, targets)
         scores = U[last] @ self.V.T
-        self.add("f", samples.weigh(problem.loss.rows(targets, scores)[:, None], rows).sum())
+        curvature = samples.weigh(problem.loss.local_curvature(targets, scores)[:, None], rows)
+        sums = {
+            "f": samples.weigh(problem.loss.rows(targets, scores)[:, None], rows).sum(),
+            "gradient V": samples.weigh(slopes.scores, rows).T @ U[last],
+            "gram V": (curvature * U[last]).T @ U[last],
+        }
+        sums |= dict.fromkeys(("U", "residual", "rounding"), torch.zeros_like(sums["f"]))
         for n in network.hidden:
             values = problem.lift.value(U[n], slopes.pre_activation[n], network.activation)[:, None]
-            self.add("f", problem.gamma_of(n) * samples.weigh(values, rows).sum())
-            self.add_features(n, U[n], slopes.U[n], rows)
-        self.add("gradient V", samples.weigh(slopes.scores, rows).T @ U[last])
-        curvature = problem.loss.local_curvature(targets, scores)[:, None]
-        self.add("gram V", (samples.weigh(curvature, rows) * U[last]).T @ U[last])
+            sums["f"] = sums["f"] + problem.gamma_of(n) * samples.weigh(values, rows).sum()
+            for name, part in self.feature_terms(n, U[n], slopes.U[n], rows).items():
+                sums[name] = sums[name] + part
         for n in self.layers:
             design = network.design(n, U)
-            self.add(f"gradient {n}", design.product(samples.weigh(slopes.Z[n], rows)))
+            sums[f"gradient {n}"] = design.product(samples.weigh(slopes.Z[n], rows))
             if n not in self.given:
-                self.add(f"gram {n}", design.gram(samples.weights(rows)))
+                sums[f"gram {n}"] = design.gram(samples.weights(rows))
+        return sums
 
-    def add_features(self, n: int, U: Tensor, slope: Tensor, rows: slice) -> None:
+    def feature_terms(self, n: int, U: Tensor, slope: Tensor, rows: slice) -> dict[str, Tensor]:
         """Layer n of U: f is strongly convex in it with gamma_n at least, whatever V and the next layers are."""
         gamma, value_ = self.problem.gamma_of(n), self.problem.network.activation.value_
         step = value_(torch.sub(U, slope, alpha=1 / gamma)).sub_(U)
         model = torch.add(slope, step, alpha=gamma / 2)
-        self.add("U", -_inner(self.samples.weigh(step, rows), model))
         residual = value_(U - self.samples.weigh(slope, rows)).sub_(U)
-        self.add("residual", _inner(residual, residual))
-        self.add("rounding", _inner(self.samples.weigh(U, rows), U) * self.curvature[n] ** 2 / (2 * gamma))
+        return {
+            "U": -_inner(self.samples.weigh(step, rows), model),
+            "residual": _inner(residual, residual),
+            "rounding": _inner(self.samples.weigh(U, rows), U) * self.curvature[n] ** 2 / (2 * gamma),
+        }
 
     def result(self) -> Stationarity:
         problem, network, sums = self.problem, self.problem.network, self.sums

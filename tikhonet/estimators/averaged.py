@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tikhonet.estimators.all_ranks import row_count
 from tikhonet.estimators.constraints import COUNT, auto_or
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
@@ -43,8 +44,9 @@ class AveragedEstimator(BCDEstimator):
 
     def _fit_networks(self, inputs: Inputs, rows: Rows, target: Target, validation: Sequence[Rows]) -> Self:
         """Train one network on these rows, or several."""
-        parameters = self._sized(len(rows), inputs)
-        if (count := self._networks(len(rows), inputs)) == 1:
+        different = row_count(len(rows))
+        parameters = self._sized(different, inputs)
+        if (count := self._networks(different, inputs)) == 1:
             return self._keep(fit(parameters, rows, target, validation=validation, last=self._last), inputs)
         return self._keep(fit_several(parameters, rows, target, self._members(count, inputs), validation), inputs)
 

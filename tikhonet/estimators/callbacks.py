@@ -23,7 +23,10 @@ LIBRARIES = ("tikhonet", "sklearn", "joblib")
 class Watcher:
     """Called by the solver with its record after every epoch or iteration; True ends the run."""
 
-    def __init__(self, callbacks: Any, show: Callable[[Any], None] | None = None) -> None:
+    def __init__(
+        self, callbacks: Any, show: Callable[[Any], None] | None = None, agree: Callable[[bool], bool] = bool
+    ) -> None:
+        self.agree = agree
         self.callbacks = [callbacks] if callable(callbacks) else list(callbacks or ())
         self.show = show
         self.asked = False
@@ -34,17 +37,20 @@ class Watcher:
             if self.show:
                 self.show(record)
             answers = [callback(record) for callback in self.callbacks]
-            self.asked = any(answers)
         except KeyboardInterrupt:
-            return True
+            return self.agree(True)
+        self.asked = self.agree(any(answers))
         return self.asked
 
 
 @contextmanager
-def watching(callbacks: Any, verbose: bool, total: int) -> Iterator[Watcher]:
-    """A watcher with these callbacks, and a progress bar of so many epochs where it is asked for."""
+def watching(callbacks: Any, verbose: bool, total: int, agree: Callable[[bool], bool] = bool) -> Iterator[Watcher]:
+    """A watcher with these callbacks, and a progress bar of so many epochs where it is asked for.
+
+    `agree` makes one answer of those of all ranks.
+    """
     if not verbose:
-        yield Watcher(callbacks)
+        yield Watcher(callbacks, agree=agree)
         return
     rich = require("rich.progress")
     bar = (rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeRemainingColumn())
@@ -55,7 +61,7 @@ def watching(callbacks: Any, verbose: bool, total: int) -> Iterator[Watcher]:
             done, text = describe(record)
             progress.update(task, completed=done, description=text)
 
-        yield Watcher(callbacks, show)
+        yield Watcher(callbacks, show, agree)
 
 
 def describe(record: Epoch | History) -> tuple[int, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
+from tikhonet.estimators.all_ranks import all_labels, row_count
 from tikhonet.estimators.averaged import AVERAGE_BELOW, AVERAGE_FROM, AveragedEstimator
 from tikhonet.estimators.checks import check_classes
 from tikhonet.estimators.constraints import NameIn
@@ -22,7 +23,7 @@ from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.labels import Labels, is_indicator
 from tikhonet.estimators.parameters import build_problem, documented
 from tikhonet.estimators.partial_fit import fit_more
-from tikhonet.estimators.rows import Floats, Rows, dense
+from tikhonet.estimators.rows import Floats, Rows, dense, weigh
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes
 from tikhonet.model.heads import head_names
@@ -103,7 +104,7 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         inputs, options = Inputs(self), {"multi_output": is_indicator(y)}
         X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, sample_weight, **options)
         check_classification_targets(y)
-        labels = np.arange(y.shape[1]) if options["multi_output"] else np.unique(y)
+        labels = np.arange(y.shape[1]) if options["multi_output"] else all_labels(np.unique(y))
         if self.warm_start and self._last and not np.array_equal(labels, self.classes_):
             raise ArgumentError(
                 "warm_start",
@@ -111,9 +112,10 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
             )
         target = self._target(labels, options["multi_output"])
         rows = inputs.rows(X, target.in_numbers(y), weight)
-        if self.n_networks == "auto" and self.n_bins == "auto" and not AVERAGE_FROM <= len(rows) < AVERAGE_BELOW:
+        count = row_count(len(rows))
+        if self.n_networks == "auto" and self.n_bins == "auto" and not AVERAGE_FROM <= count < AVERAGE_BELOW:
             rows = inputs.without_pieces(rows)
-        if len(present := np.unique(rows.Y)) < 2:
+        if len(present := all_labels(np.unique(rows.Y))) < 2:
             raise ArgumentError(
                 "y",
                 f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
@@ -260,8 +262,3 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def weigh(rows: Rows, factors: Floats) -> Rows:
-    """The rows with their weights multiplied by those of their classes."""
-    return replace(rows, weight=rows.weight * factors[rows.Y[:, 0].astype(np.intp)])

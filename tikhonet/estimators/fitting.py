@@ -15,8 +15,10 @@ from torch import Tensor
 from tikhonet.descent.certificates import Certificate
 from tikhonet.descent.devices import check_device
 from tikhonet.descent.result import History, Status
+from tikhonet.estimators.all_ranks import check_rows, one_seed
 from tikhonet.estimators.callbacks import watching
 from tikhonet.estimators.checks import check_size
+from tikhonet.estimators.hold_out import hold_out, rows_held_out
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Floats, Mask, Memory, Rows, in_order, joined
 from tikhonet.estimators.sessions import NO_SESSION, Session, session_of
@@ -30,13 +32,12 @@ from tikhonet.model.scaling import Scaling
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
 from tikhonet.problem.objective import Problem
-from tikhonet.problem.samples import Reduce, keep
+from tikhonet.problem.ranks import current_reduce
+from tikhonet.problem.samples import Reduce, keep, rank_of
 from tikhonet.trainer.batches import Validation, add_numbers
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
 from tikhonet.trainer.training import Epoch
 
-HOLD_OUT_FROM = 100
-"""Fewer rows are all trained on: what could be held out of them would tell nothing."""
 RETRAIN_BELOW = 1000
 """With fewer rows, those held out are missed: the network is trained again on all, as long as was best."""
 
@@ -88,7 +89,8 @@ class Plan:
     def course(self, rows: Rows, held_out: Sequence[Rows] = (), epochs: int | None = None, **start: Any) -> Course:
         """A run of the solver on these rows."""
         method = self.parameters._method()
-        solver = method.build(self.parameters, len(rows), self.network)
+        count, ranks = round(add_numbers(self.reduce, len(rows))[0]), rank_of(self.reduce)[1]
+        solver = method.shared(method.build(self.parameters, count, self.network), ranks)
         solver = replace(solver, epochs=epochs) if epochs else solver
         sets, data = [self.validation(part) for part in held_out], self.tensors(rows)
         start |= {"reduce": self.reduce, "metric": self.target.judge(), "slots": self.session.slot}
@@ -97,11 +99,16 @@ class Plan:
     def train(self, rows: Rows, held_out: Sequence[Rows] = (), *, epochs: int | None = None, **start: Any) -> Trained:
         """Train on these rows, with bar and callbacks; say so where the run stopped short."""
         parameters, course = self.parameters, self.course(rows, held_out, epochs, **start)
-        with watching(parameters.callbacks, parameters.verbose, course.iterations) as watch:
+        verbose = parameters.verbose and rank_of(self.reduce)[0] == 0
+        with watching(parameters.callbacks, verbose, course.iterations, self.agreed) as watch:
             trained = self.target.train(replace(course, watch=watch))
         if not epochs:
             warn_if_short(parameters, trained, watch.asked, bool(self.scaling.varies.any()))
         return trained
+
+    def agreed(self, asked: bool) -> bool:
+        """Whether any rank asked for the end: all of them stop at the same epoch."""
+        return add_numbers(self.reduce, asked)[0] > 0
 
     def retrain(self, trained: Trained, rows: Rows, **start: Any) -> Trained:
         """Train on all rows as long as the network was that is best on those held out, in a run of the same plan."""
@@ -172,7 +179,7 @@ def fit(
     *,
     validation: Sequence[Rows] = (),
     last: Fitted | None = None,
-    reduce: Reduce = keep,
+    reduce: Reduce | None = None,
     turn: int = 0,
     session: Session | None = None,
 ) -> Fitted:
@@ -182,13 +189,15 @@ def fit(
     network of another `turn` begins with other random weights. A `session` of checkpoints is opened where none is
     given.
 
-    `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head. Each must
-    have as many rows, at least some twenty, and the same whole number for `random_state`.
+    `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head; without
+    one it is that of `with Ranks()`.
     """
     if parameters.memory_budget is not None:
         raise ArgumentError(
             "memory_budget", f"memory_budget must be None for {type(parameters).__name__}, which takes all rows at once"
         )
+    reduce = reduce or current_reduce()
+    check_rows(len(rows), reduce)
     with (
         set_up(parameters, rows, target, reduce) as network,
         session_of(parameters, rows, validation, last.model if last else None, reduce, session) as session,
@@ -223,7 +232,8 @@ def fit_all(
     """Scaling, network, head, one after the other."""
     inputs = rows.X.shape[1]
     warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
-    seed, unit = session.seed(lambda: draw_seed(parameters, turn)), rows.mean_weight(reduce)
+    seed = one_seed(session.seed(lambda: draw_seed(parameters, turn)), reduce)
+    unit = rows.mean_weight(reduce)
     rows = rows.weighed_in(unit)
     scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, network.shapes[0], reduce=reduce)
     rows = scaled(rows, scaling, parameters.dtype)
@@ -258,22 +268,6 @@ def draw_seed(parameters: Parameters, turn: int = 0) -> int:
 def scaled(rows: Rows, scaling: Scaling, dtype: str) -> Rows:
     """Scaled inputs, in an order that has nothing to do with the units they came in."""
     return in_order(replace(rows, X=scaling(rows.X, dtype)))
-
-
-def rows_held_out(parameters: Parameters, rows: int, count: int) -> int:
-    """How many of so many rows (of `count` on all machines) are held out, to stop and to choose the strength by."""
-    wanted = count >= HOLD_OUT_FROM if parameters.early_stopping == "auto" else parameters.early_stopping
-    return max(0, min(round(parameters.validation_fraction * rows), rows - 1)) if wanted else 0
-
-
-def hold_out(parameters: Parameters, rows: Rows, seed: int, count: int, most: float = math.inf) -> Mask:
-    """The rows that are held out, at most so many, drawn evenly over the targets."""
-    held = np.zeros(len(rows), bool)
-    if chosen := int(min(most, rows_held_out(parameters, len(rows), count))):
-        order = np.random.default_rng(seed).permutation(len(rows))
-        order = order[np.argsort(rows.Y[order, 0], kind="stable")]
-        held[order[((np.arange(chosen) + 0.5) * len(rows) / chosen).astype(int)]] = True
-    return held
 
 
 def most_iterations(parameters: Parameters, rows: int, network: Network | None = None) -> int:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tikhonet.estimators.fitting import Fitted, Plan, draw_seed, hold_out, set_up
+from tikhonet.estimators.fitting import Fitted, Plan, draw_seed, set_up
+from tikhonet.estimators.hold_out import hold_out
 from tikhonet.estimators.large_rows import LargeRows, Survey, on_disk
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.sessions import session_of

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from tikhonet.descent.result import Status
-from tikhonet.estimators.fitting import HOLD_OUT_FROM, Fitted, Plan, draw_seed, scaled, set_up
+from tikhonet.estimators.all_ranks import check_alone
+from tikhonet.estimators.fitting import Fitted, Plan, draw_seed, scaled, set_up
+from tikhonet.estimators.hold_out import HOLD_OUT_FROM
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Memory, Rows, canonical, joined, sample
 from tikhonet.estimators.several import widened
@@ -31,6 +33,7 @@ def fit_more(parameters: Parameters, rows: Rows, target: Target, last: Fitted | 
 
     Where the rows that the last model learned from are gone, it stays until a better one is learned.
     """
+    check_alone("partial_fit")
     if not parameters._method().goes_on:
         raise ArgumentError(
             "solver",

@@ -202,3 +202,8 @@ def joined(first: Rows, second: Rows) -> Rows:
         np.concatenate([first.Y, second.Y]),
         np.concatenate([first.weight, second.weight]),
     )
+
+
+def weigh(rows: Rows, factors: Floats) -> Rows:
+    """The rows with their weights multiplied by those of their classes."""
+    return replace(rows, weight=rows.weight * factors[rows.Y[:, 0].astype(np.intp)])

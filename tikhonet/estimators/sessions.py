@@ -33,7 +33,7 @@ from tikhonet.model.model import Model
 from tikhonet.model.reading import ModelFormatError, refusing
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.objective import Terms
-from tikhonet.problem.samples import Reduce, keep
+from tikhonet.problem.samples import Reduce, keep, rank_of
 from tikhonet.trainer.saving import alike, from_parts, saved, to_parts
 
 COST = 0.02
@@ -75,6 +75,8 @@ def session_of(
     if session or parameters.checkpoint is None:
         yield session or NO_SESSION
         return
+    if rank_of(reduce)[1] > 1:
+        raise ArgumentError("checkpoint", "checkpoint must be None on several ranks: one process alone keeps its state")
     given = parameters.checkpoint
     checkpoint = given if isinstance(given, Checkpoint) else Checkpoint(given)
     identity = identify(parameters, [rows, *validation], last, reduce)

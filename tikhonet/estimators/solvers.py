@@ -61,6 +61,8 @@ class Trained:
     """Epochs that the network has behind it, where epochs were judged by rows held out."""
     outputs: Tensor | None = None
     """The network's outputs for the rows that it was trained on, where codes were made of them."""
+    kept: Any = None
+    """What the target learned on the way, for itself."""
 
     @classmethod
     def from_result(cls, result: Result) -> Trained:
@@ -136,6 +138,10 @@ class FullBatch:
         limit = 100 if parameters.max_iter == "auto" else int(parameters.max_iter)
         return BlockDescent(self.schedule, limit, parameters.tol, check_every=5, **self.options)
 
+    def shared(self, solver: Any, ranks: int) -> Any:
+        """The solver on one of so many ranks, which share its batches."""
+        return solver
+
     def iterations(self, solver: BlockDescent) -> int:
         """How many iterations it may do."""
         return solver.max_iter
@@ -196,6 +202,9 @@ class MiniBatch:
             patience=parameters.n_iter_no_change,
             budget=budget,
         )
+
+    def shared(self, solver: Any, ranks: int) -> Any:
+        return replace(solver, batch_size=-(-solver.batch_size // ranks))
 
     def iterations(self, solver: Stochastic) -> int:
         return solver.epochs

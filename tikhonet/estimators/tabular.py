@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from tikhonet.estimators.all_ranks import anywhere, learn_columns
 from tikhonet.estimators.checks import check_magnitude, check_validation, check_weights, validation_sets
 from tikhonet.estimators.frames import array_columns, chosen_columns, frame_columns, frame_names, is_frame, is_mixed
 from tikhonet.estimators.networks import flat_rows
@@ -147,10 +148,10 @@ class Inputs:
         """The columns; None where each is a number and nothing else is to be known of it."""
         bins = 0 if stream else self.seen._bins(self.seen.n_features_in_)
         if isinstance(table, np.ndarray):
-            if not bins and not np.isnan(table).any():
+            if not bins and not anywhere(bool(np.isnan(table).any())):
                 return None
             table = array_columns(table, self.names, np.zeros(table.shape[1], bool))
-        columns = Columns.learn(table, weight, bins)
+        columns = learn_columns(table, weight, bins)
         return None if columns.encoding.bare else columns
 
     def _numbers(self, table: Table) -> Floats:

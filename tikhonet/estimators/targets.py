@@ -20,6 +20,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import type_of_target
 from torch import Tensor
 
+from tikhonet.estimators.all_ranks import class_totals
 from tikhonet.estimators.callbacks import users_level
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.eval_metrics import EvalMetric, Judged
@@ -150,14 +151,12 @@ class Classes(Target):
         """The weight of each class, "balanced" by these rows."""
         if class_weight is None:
             return np.ones(len(self.labels))
-        codes = rows.Y[:, 0].astype(np.intp)
+        totals = class_totals(np.bincount(rows.Y[:, 0].astype(np.intp), rows.weight, len(self.labels)))
         # Not every call of partial_fit has rows of all classes; those without any need no weight.
-        known = np.unique(codes) if class_weight == "balanced" else np.arange(len(self.labels))
-        factors = np.ones(len(self.labels))
-        factors[known] = compute_class_weight(
-            class_weight, classes=self.labels[known], y=self.labels[codes], sample_weight=rows.weight
-        )
-        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors[codes].any()):
+        known = np.flatnonzero(totals) if class_weight == "balanced" else np.arange(len(self.labels))
+        factors, names = np.ones(len(self.labels)), self.labels[known]
+        factors[known] = compute_class_weight(class_weight, classes=names, y=names, sample_weight=totals[known])
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors[totals > 0].any()):
             raise ArgumentError(
                 "class_weight",
                 f"class_weight must hold finite weights of at least 0, not 0 for all rows, got {class_weight!r}",

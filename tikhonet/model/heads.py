@@ -237,14 +237,14 @@ class Logistic(HeadKind):
     name = "logistic"
     grid = (0.3, 3.0, 30.0, 300.0)
     default = 10.0
-    calibrated = True
-    by_sums = False
+    calibrated = by_sums = True
 
     _last: tuple[HeadData, Spectrum] | None = field(default=None, init=False, repr=False)
     _start: tuple[Floats, Floats] | None = field(default=None, init=False, repr=False)
 
     def fit(self, data: HeadData, strength: float) -> Head:
-        present, codes = np.unique(data.labels, return_inverse=True)
+        present = np.flatnonzero(data.sum(np.bincount(data.labels, minlength=self.classes)))
+        codes = np.searchsorted(present, data.labels)
         coef, intercept = np.zeros((self.classes, data.features.shape[1])), np.full(self.classes, -UNREACHED)
         if len(present) == 1:
             intercept[present] = 0.0

@@ -3,11 +3,13 @@
     minimise over V, b:  1/w sum_i w_i cross-entropy(y_i, V f_i + b) + 1/(2 C w) |V|^2,   w = sum_i w_i
 
 Features are alike, so that V's rows have directions of very different curvature. L-BFGS works in coordinates in which
-a bound of the Hessian, c/w sum_i w_i f_i f_i' + 1/(C w), is the identity: a third of the iterations do.
+a bound of the Hessian, c/w sum_i w_i f_i f_i' + 1/(C w), is the identity: a third of the iterations do. Every sum over
+rows ends in `reduce`, one for each iteration.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,14 +37,16 @@ class Spectrum:
     share: Floats
     """The weight of each row, of all rows' together."""
     total: float
+    sum: Callable[[Any], Floats]
+    """Adds up what several machines have each."""
 
     @classmethod
     def of(cls, data: HeadData) -> Spectrum:
         share, norm = data.weight / data.total, data.norm
-        centre = share @ data.features
+        centre = data.sum(share @ data.features)
         A = (data.features - centre) / norm
-        values, vectors = np.linalg.eigh((A * share[:, None]).T @ A)
-        return cls(A @ vectors, np.maximum(values, 0.0), vectors / norm, centre, share, data.total)
+        values, vectors = np.linalg.eigh(data.sum((A * share[:, None]).T @ A))
+        return cls(A @ vectors, np.maximum(values, 0.0), vectors / norm, centre, share, data.total, data.sum)
 
     def fit(self, codes: Any, classes: int, strength: float, start: tuple[Floats, Floats] | None = None) -> Any:
         """V and b for features as they are, with a row for each class, from those of another fit.
@@ -58,11 +62,12 @@ class Spectrum:
         def objective(flat: Floats) -> tuple[float, Floats]:
             V, b = flat[rows:].reshape(rows, -1), flat[:rows]
             log_p = log_softmax((A @ V.T + b) @ sides.T, axis=1)
-            value = -self.share @ log_p[own, codes] + 0.5 * np.square(V) @ shrunk @ np.ones(rows)
             slope = np.exp(log_p)
             slope[own, codes] -= 1
             slope = (slope * self.share[:, None]) @ sides
-            return float(value), np.concatenate([slope.sum(0), (slope.T @ A + V * shrunk).ravel()])
+            sums = self.sum(np.concatenate([[-self.share @ log_p[own, codes]], slope.sum(0), (slope.T @ A).ravel()]))
+            value = sums[0] + 0.5 * np.square(V) @ shrunk @ np.ones(rows)
+            return float(value), sums[1:] + np.concatenate([np.zeros(rows), (V * shrunk).ravel()])
 
         first = np.zeros(rows * (1 + len(unit)))
         if start is not None:

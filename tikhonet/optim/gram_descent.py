@@ -17,6 +17,7 @@ from tikhonet.problem.losses import Loss
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch, add_numbers
 from tikhonet.trainer.pace import Pace
+from tikhonet.trainer.rank_sums import mean_squares
 from tikhonet.trainer.recipe import USUAL, Recipe
 from tikhonet.trainer.saving import changed, to_plain
 from tikhonet.trainer.statistics import Gram, LayerState
@@ -181,12 +182,14 @@ class GramDescent(torch.optim.Optimizer):
         layer = self.state[inputs.layer.weight].get("layer") or self.begin(R)
         if not layer.gram.weight or pace.renews(run["step"], pace.gram_every):
             total = add_numbers(self.reduce, len(A))[0]
-            layer = changed(layer, gram=layer.gram.update(Batch(A, A), total, beta=pace.beta, reduce=self.reduce))
+            whole = None if self.reduce is keep else self.reduce(A.T @ A)
+            layer = changed(layer, gram=layer.gram.update(Batch(A, A), total, beta=pace.beta, whole=whole))
         if begun:
             rate = pace.rate(run["step"], run["trust"])
             R, Z = layer.direction(R).neg_(), inputs.outputs
             probed = add_numbers(self.reduce, len(Z))[0]
-            length, layer = pace.advance(layer, R, A[: len(Z)] @ R.T, Z, probed, rate, self.reduce)
+            latest, now = mean_squares(self.reduce, probed, A[: len(Z)] @ R.T, Z)
+            length, layer = pace.advance(layer, R, latest, now, rate)
             inputs.matrix = inputs.matrix.add_(layer.momentum, alpha=length)
         self.state[inputs.layer.weight]["layer"] = layer
 

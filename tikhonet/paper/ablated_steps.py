@@ -94,7 +94,7 @@ class NoGram(Gram):
 
     name: ClassVar[str] = "none"
 
-    def update(self, rows: Batch, total: float, *, beta: float, reduce: Reduce = keep) -> NoGram:
+    def update(self, rows: Batch, total: float, *, beta: float, whole: Tensor | None = None) -> NoGram:
         return self
 
     def renewed(self) -> NoGram:

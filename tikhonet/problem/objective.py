@@ -9,7 +9,7 @@ W_{n,m} u_m.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -172,22 +172,33 @@ class Problem:
         self, terms: Terms, blocks: Blocks, samples: Samples, block: str, layers: tuple[int, ...]
     ) -> Terms:
         """Eq. 4 where only these layers of one block ("U", "V" or "W") differ from where `terms` was taken."""
+        sums = samples.weighted_sums(self.changed_rows(blocks, samples, block, layers))
+        return self.terms_with(terms, sums, blocks)
 
-        def loss(rows: slice) -> Tensor:
-            scores = blocks.U[self.network.depth][rows] @ blocks.V.T
-            return self.loss.rows(samples.targets[rows], scores)
-
-        def lift(n: int) -> float:
-            def value(rows: slice) -> Tensor:
-                U = rows_of(blocks.U, rows)
-                return self.lift.value(U[n], self.network.pre_activation(n, U, blocks.W), self.network.activation)
-
-            return self.gamma_of(n) * samples.weighted_sum(value)
-
+    def changed_rows(
+        self, blocks: Blocks, samples: Samples, block: str, layers: tuple[int, ...]
+    ) -> Callable[[slice], dict[int, Tensor]]:
+        """Each sample's terms of Eq. 4 that these layers of one block change: lifts by their layer, the loss by 0."""
+        hidden, depth = self.network.hidden, self.network.depth
         moved = set(layers).union(*(self.network.targets(n) for n in layers)) if block == "U" else set(layers)
+
+        def terms(rows: slice) -> dict[int, Tensor]:
+            U, found = rows_of(blocks.U, rows), {}
+            if block == "V" or depth in moved:
+                found[0] = self.loss.rows(samples.targets[rows], U[depth] @ blocks.V.T)
+            for n in hidden:
+                if n in moved:
+                    Z = self.network.pre_activation(n, U, blocks.W)
+                    found[n] = self.lift.value(U[n], Z, self.network.activation)
+            return found
+
+        return terms
+
+    def terms_with(self, terms: Terms, sums: Mapping[int, float], blocks: Blocks) -> Terms:
+        """The terms where these sums over the samples are new, as are V and W."""
         return Terms(
-            loss=samples.weighted_sum(loss) if block == "V" or self.network.depth in moved else terms.loss,
-            lift=terms.lift | {n: lift(n) for n in self.network.hidden if n in moved},
+            loss=sums.get(0, terms.loss),
+            lift=terms.lift | {n: self.gamma_of(n) * sums[n] for n in self.network.hidden if n in sums},
             ridge_V=0.5 * self.ridge_V * float(blocks.V.double().square().sum()),
             ridge_W=sum(
                 0.5 * self.edge_ridge(edge) * float(matrix.double().square().sum()) for edge, matrix in blocks.W.items()

@@ -1,27 +1,53 @@
 """The training samples, and every sum over them.
 
 All passes over the data go chunk by chunk of rows, and every sum over samples ends in `reduce`:
-the identity on one machine, a sum over ranks on many. Sums are accumulated in float64.
+the identity on one machine, a sum over ranks on many. Sums are accumulated in float64, in the order of `row_blocks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import NoneType
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from tikhonet.network.arguments import COUNT, check_callable, check_numbers, check_type
 from tikhonet.network.graph import Layers
+from tikhonet.problem.row_blocks import Place, added_in_pairs, of_each, row_blocks
 
 Reduce = Callable[[Tensor], Tensor]
+"""Adds a tensor up over all ranks. One that also knows its `rank`, the `size` of the group and the `place` of its rows
+among all, as `Ranks` does, makes runs the same for any number of processes."""
+Key = TypeVar("Key", bound=Hashable)
 
 
 def keep(total: Tensor) -> Tensor:
     """The `reduce` of a run on one machine."""
     return total
+
+
+def place_of(reduce: Reduce, rows: int) -> Place:
+    """Where so many rows of this rank are among those of all; all ranks ask for it together."""
+    find: Callable[[int], Place] | None = getattr(reduce, "place", None)
+    return find(rows) if find else Place(0, rows, row_blocks(rows))
+
+
+def rank_of(reduce: Reduce) -> tuple[int, int]:
+    """The number of this rank, and how many there are; (0, 1) where `reduce` does not say."""
+    return getattr(reduce, "rank", 0), getattr(reduce, "size", 1)
+
+
+def added_up(reduce: Reduce, parts: Mapping[Key, Tensor]) -> dict[Key, Tensor]:
+    """The sums of several tensors of one type over all ranks, which travel together."""
+    if reduce is keep:
+        return dict(parts)
+    flat = reduce(torch.cat([part.reshape(-1) for part in parts.values()]))
+    sums = flat.split([part.numel() for part in parts.values()])
+    return {key: total.view(parts[key].shape) for key, total in zip(parts, sums, strict=True)}
 
 
 def rows_of(U: Layers, rows: slice, dtype: torch.dtype | None = None) -> Layers:
@@ -68,27 +94,53 @@ class Samples:
     def __len__(self) -> int:
         return len(self.X)
 
-    def chunks(self) -> Iterator[slice]:
-        for start in range(0, len(self.X), self.chunk_rows):
-            yield slice(start, min(start + self.chunk_rows, len(self.X)))
+    @cached_property
+    def place(self) -> Place:
+        """Where these rows are among those of all ranks, and their blocks."""
+        return place_of(self.reduce, len(self.X))
+
+    def chunks(self, block: slice | None = None) -> Iterator[slice]:
+        """The rows of a block, or of all blocks, some at a time."""
+        for part in self.place.blocks if block is None else (block,):
+            for start in range(part.start, part.stop, self.chunk_rows):
+                yield slice(start, min(start + self.chunk_rows, part.stop))
+
+    def sums(self, terms: Callable[[slice], Mapping[Key, Tensor]]) -> dict[Key, Tensor]:
+        """The sums over all samples of `terms(rows)`, themselves sums over those rows, in float64.
+
+        The sums of all ranks are added up in one go. `terms` may be called by several threads at a time.
+        """
+
+        def add(some: Mapping[Key, Tensor], more: Mapping[Key, Tensor]) -> Mapping[Key, Tensor]:
+            return {key: total + more[key].double() for key, total in some.items()}
+
+        def of_block(block: slice) -> Mapping[Key, Tensor]:
+            first, *others = self.chunks(block)
+            total: Mapping[Key, Tensor] = {key: part.double() for key, part in terms(first).items()}
+            for rows in others:
+                total = add(total, terms(rows))
+            return total
+
+        return added_up(self.reduce, added_in_pairs(of_each(of_block, self.place.blocks), add))
 
     def sum(self, term: Callable[[slice], Tensor]) -> Tensor:
-        """The sum over all samples of `term(rows)`, itself a sum over those rows, in float64."""
-        total: Tensor | None = None
-        for rows in self.chunks():
-            part = term(rows).double()
-            total = part if total is None else total + part
-        assert total is not None
-        return self.reduce(total)
+        """The sum over all samples of `term(rows)`, as `sums` does it."""
+        return self.sums(lambda rows: {"sum": term(rows)})["sum"]
 
     def weighted_sum(self, values: Callable[[slice], Tensor]) -> float:
         """The weighted sum over samples of one number per sample."""
+        return self.weighted_sums(lambda rows: {"sum": values(rows)})["sum"]
 
-        def term(rows: slice) -> Tensor:
-            numbers = values(rows).double()
-            return (numbers if self.weight is None else numbers * self.weight[rows]).sum()
+    def weighted_sums(self, values: Callable[[slice], Mapping[Key, Tensor]]) -> dict[Key, float]:
+        """The weighted sums over samples of some numbers per sample, each by its name."""
 
-        return float(self.sum(term))
+        def terms(rows: slice) -> dict[Key, Tensor]:
+            numbers = {key: part.double() for key, part in values(rows).items()}
+            if self.weight is not None:
+                numbers = {key: part * self.weight[rows] for key, part in numbers.items()}
+            return {key: part.sum() for key, part in numbers.items()}
+
+        return {key: float(total) for key, total in self.sums(terms).items()}
 
     def weights(self, rows: slice) -> Tensor | None:
         """The weights of some samples, if they have any."""
@@ -110,7 +162,8 @@ class Samples:
                 f"{name} must have X's type and device ({self.X.dtype} on {self.X.device}), "
                 f"got {values.dtype} on {values.device}; use {name}.to(X)"
             )
-        for rows in self.chunks():
+        for start in range(0, len(values), self.chunk_rows):
+            rows = slice(start, start + self.chunk_rows)
             finite = values[rows].isfinite()
             if not bool(finite.all()):
                 row = rows.start + int((~finite.reshape(len(finite), -1).all(1)).nonzero()[0])

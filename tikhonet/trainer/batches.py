@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from tikhonet.descent.devices import check_device
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Array, tensor
-from tikhonet.problem.samples import Reduce, keep
+from tikhonet.problem.samples import Reduce, keep, rank_of
 
 Validation = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]
 
@@ -41,6 +42,12 @@ def add_numbers(reduce: Reduce, *numbers: float) -> list[float]:
         return [float(number) for number in numbers]
     sums: list[float] = reduce(torch.tensor(numbers, dtype=torch.float64)).tolist()
     return sums
+
+
+def largest_of(reduce: Reduce, number: float) -> float:
+    """The largest of the numbers that the ranks give, each one its own; all of them, where nobody knows the ranks."""
+    rank, size = rank_of(reduce)
+    return max(add_numbers(reduce, *(number if k == rank else 0.0 for k in range(size)))) if size > 1 else number
 
 
 def mean(values: Tensor, weight: Tensor | None, reduce: Reduce) -> float:
@@ -82,6 +89,10 @@ class ArrayBatches:
     size: int = 1000
     dtype: torch.dtype = torch.float32
     device: torch.device | str = "cpu"
+    count: int | None = None
+    """The batches of an epoch, where it is not this array alone that decides: all ranks need as many."""
+    longest: int | None = None
+    """The most rows that a rank has: an order of so many is drawn, so that all ranks' random numbers stay alike."""
 
     def __post_init__(self) -> None:
         rows = len(self.X)
@@ -95,13 +106,13 @@ class ArrayBatches:
 
     def __len__(self) -> int:
         # A last batch of less than half the size is joined to the one before: tiny batches are noise.
-        return max(1, round(len(self.X) / self.size))
+        return self.count or max(1, round(len(self.X) / self.size))
 
     def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
-        order = torch.randperm(len(self.X), generator=generator)
-        for start in range(len(self)):
-            stop = None if start == len(self) - 1 else (start + 1) * self.size
-            rows = order[start * self.size : stop]
+        order = torch.randperm(self.longest or len(self.X), generator=generator)
+        order = order[order < len(self.X)] if self.longest else order
+        inner = range(self.size, self.size * len(self), self.size)
+        for rows in order.tensor_split(len(self) if self.count else tuple(inner)):
             weight = None if self.weight is None else self._take(self.weight, rows)
             yield Batch(self._take(self.X, rows), self._take(self.targets, rows), weight)
 
@@ -145,17 +156,34 @@ def as_batches(
     dtype: torch.dtype,
     device: torch.device | str,
     whole: bool,
+    reduce: Reduce = keep,
 ) -> Batches:
     """Batches of arrays X and targets, or of an iterable X alone; `whole` says that the arrays are needed as such."""
     check_device(str(device))
     if targets is not None:
-        return ArrayBatches(X, targets, weight, size, dtype, device)  # type: ignore[arg-type]
+        arrays = ArrayBatches(X, targets, weight, size, dtype, device)  # type: ignore[arg-type]
+        return arrays if rank_of(reduce)[1] == 1 else for_ranks(arrays, reduce)
     if weight is not None or whole or isinstance(X, Array):
         raise ValueError(
             "targets must be given with an array X, with weight and with polish; "
             "an iterable of batches holds its targets and weights itself, and cannot be polished"
         )
-    return GivenBatches(X, dtype, device)
+    given = GivenBatches(X, dtype, device)
+    ranks = rank_of(reduce)[1]
+    if ranks > 1 and add_numbers(reduce, len(given))[0] != ranks * largest_of(reduce, len(given)):
+        raise ArgumentError("X", f"X must hold as many batches on every rank, got {len(given)} on this one; cut it so")
+    return given
+
+
+def for_ranks(arrays: ArrayBatches, reduce: Reduce) -> ArrayBatches:
+    """The rows of this rank in as many batches as all others have, which may have more rows or fewer."""
+    rows, ranks = len(arrays.X), rank_of(reduce)[1]
+    count = max(1, round(add_numbers(reduce, rows)[0] / (ranks * arrays.size)))
+    longest = int(largest_of(reduce, rows))
+    fewest = longest - int(largest_of(reduce, longest - rows))
+    if fewest < count:
+        raise ArgumentError("X", f"X must have a row for each of {count} batches on every rank, got {fewest} on one")
+    return replace(arrays, count=None if fewest == longest else count, longest=longest)
 
 
 def checked(batches: Iterable[Batch], like: Batch, epoch: int, reduce: Reduce = keep) -> Iterator[tuple[int, Batch]]:

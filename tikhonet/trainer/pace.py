@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from tikhonet.problem.samples import Reduce
 from tikhonet.trainer.recipe import LONG, Preset
 from tikhonet.trainer.saving import changed
-from tikhonet.trainer.statistics import LayerState, mean_squares
+from tikhonet.trainer.statistics import LayerState
 from tikhonet.trainer.sweep import TINY
 
 OF_IMAGES = {"probe_rows": 16, "gram_every": 12}
@@ -135,15 +134,13 @@ class Pace:
         """
         return float(rate * (signal / (max(change, self.least_change * peak * signal) + TINY)) ** 0.5)
 
-    def advance(
-        self, layer: LayerState, R: Tensor, change: Tensor, Z: Tensor, probed: float, rate: float, reduce: Reduce
-    ) -> tuple[float, LayerState]:
+    def advance(self, layer: LayerState, R: Tensor, latest: float, now: float, rate: float) -> tuple[float, LayerState]:
         """The length of a layer's step along its momentum for this relative change, and its state with both moved on.
 
-        R is the new direction; `change` holds what it would change in the pre-activations Z, on `probed` rows in all.
+        R is the new direction; `latest` is the mean square of what it would change in the layer's pre-activations, and
+        `now` that of these themselves.
         """
         momentum = layer.momentum.mul_(self.momentum).add_(R, alpha=1 - self.momentum)
-        latest, now = map(float, mean_squares(reduce, probed, change, Z))
         means = (layer.signal, now), (layer.change, latest), (layer.share, 1.0)
         signal, mean, share = (follow(mean, value, self.probe_speed) for mean, value in means)
         counted = self.counted(mean, latest, share)

@@ -23,7 +23,8 @@ from tikhonet.network.arguments import COUNT, SEED, check_numbers, check_type
 from tikhonet.network.graph import Array, Weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
-from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, add_numbers, as_batches, checked
+from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, as_batches, checked
+from tikhonet.trainer.first_batch import input_scale
 from tikhonet.trainer.judge import Judge, Metric
 from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.saving import changed
@@ -31,7 +32,7 @@ from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.sparsity.zeros import measure_sparsity
 from tikhonet.trainer.state import TrainingState, check_resumed
-from tikhonet.trainer.statistics import fit_classifier, is_finite, mean_squares
+from tikhonet.trainer.statistics import fit_classifier, is_finite
 from tikhonet.trainer.step import NUMERICAL, Stepper
 from tikhonet.trainer.sweep import TINY
 from tikhonet.trainer.training import Epoch, Training, best_epoch
@@ -104,14 +105,14 @@ class Stochastic(Recipe):
         with the least loss on it is returned, or with the best `metric` of targets, scores and weights. `start`
         holds weights to begin with; `resume` the state of a run to go on with, also one from within an epoch. `watch`
         is called after every epoch, and ends the run by returning True. `reduce` adds up over the ranks of a run on
-        many machines, each of which has rows of its own in as many batches, the same seed and the same answers of
-        `watch`. `slot` keeps the state between steps; a state that it has is gone on from, before all others.
+        many machines (`Ranks`), each with rows of its own, batches of `batch_size` of them, the same seed and answers
+        of `watch`. `slot` keeps the state between steps; a state that it has is gone on from, before all others.
         """
         check_type("problem", problem, Problem)
         check_type("resume", resume, TrainingState, NoneType)
         SEED.check("seed", seed)
         X = problem.network.rows(X)
-        batches = as_batches(X, targets, weight, self.batch_size, dtype, device, whole=self.polish is not None)
+        batches = as_batches(X, targets, weight, self.batch_size, dtype, device, self.polish is not None, reduce)
         if (first := next(iter(batches.epoch(torch.Generator().manual_seed(seed))), None)) is None:
             raise ValueError("the iterable of batches must hold at least one batch")
         problem.check(Samples(first.X, first.targets))
@@ -289,9 +290,3 @@ class _Features:
         network = self.run.problem.network
         for _, batch in self.run.epoch(torch.Generator().manual_seed(0)):
             yield batch._replace(X=network.features(batch.X, self.W).div_(self.unit))
-
-
-def input_scale(X: Tensor, reduce: Reduce) -> float:
-    """The rms of the inputs; 1 where they are all zero."""
-    rows = add_numbers(reduce, len(X))[0]
-    return float(mean_squares(reduce, rows, X.double())[0].sqrt()) or 1.0

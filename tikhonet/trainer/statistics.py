@@ -19,7 +19,7 @@ from tikhonet.network.designs import Design
 from tikhonet.network.registry import Registry
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
-from tikhonet.problem.samples import Reduce, keep
+from tikhonet.problem.samples import Reduce, added_up, keep
 from tikhonet.trainer.batches import Batch, add_numbers
 from tikhonet.trainer.saving import changed, saved
 from tikhonet.trainer.sweep import TINY
@@ -38,19 +38,12 @@ DAMPINGS = (0.0, 1e-6, 1e-3, 1.0)
 """What is added to the diagonal of a matrix, relative to it, until it can be factorised."""
 
 
-def add_product(total: Tensor, beta: float, left: Tensor, right: Tensor, reduce: Reduce) -> Tensor:
-    """beta total + reduce(left' right), written over `total`."""
+def add_product(total: Tensor, beta: float, left: Tensor, right: Tensor, whole: Tensor | None) -> Tensor:
+    """beta total + left' right, written over `total`; `whole` is that product over all ranks, where there are many."""
     total.mul_(beta)
-    if reduce is keep:  # one machine needs no second matrix
+    if whole is None:  # one machine needs no second matrix
         return total.addmm_(left.T, right)
-    return total.add_(reduce(left.T @ right))
-
-
-def mean_squares(reduce: Reduce, rows: float, *matrices: Tensor) -> list[Tensor]:
-    """The mean squares of several matrices of one width that have so many rows over all ranks."""
-    if reduce is keep:
-        return [M.square().mean() for M in matrices]
-    return list(reduce(torch.stack([M.square().sum() for M in matrices])) / (rows * matrices[0].shape[1]))
+    return total.add_(whole)
 
 
 def metric_inputs(design: Design, batch: Batch, total: float, reduce: Reduce) -> tuple[Batch, float]:
@@ -93,9 +86,12 @@ class Gram(ABC):
     def copy(self) -> Self:
         return changed(self, matrix=self.matrix.clone())
 
-    def update(self, rows: Batch, total: float, *, beta: float, reduce: Reduce = keep) -> Self:
-        """Forget by beta, add the layer's inputs in rows.X, of this total weight, and renew what the metric keeps."""
-        matrix = add_product(self.matrix, beta, rows.weigh(rows.X), rows.X, reduce)
+    def update(self, rows: Batch, total: float, *, beta: float, whole: Tensor | None = None) -> Self:
+        """Forget by beta, add the layer's inputs in rows.X, of this total weight, and renew what the metric keeps.
+
+        `whole` is their product over all ranks, where there are many.
+        """
+        matrix = add_product(self.matrix, beta, rows.weigh(rows.X), rows.X, whole)
         weight = beta * self.weight + total
         damping = self.relative * float(matrix.diagonal().mean()) / weight + TINY
         return changed(self, matrix=matrix, weight=weight, damping=damping).renewed()
@@ -183,9 +179,11 @@ class RunningClassifier:
 
     def add(self, rows: Batch, total: float, *, beta: float, reduce: Reduce = keep) -> RunningClassifier:
         """Forget by beta and add the features in rows.X, of this total weight."""
-        weighted = rows.weigh(rows.X)
-        S = add_product(self.S, beta, weighted, rows.X, reduce)
-        T = add_product(self.T, beta, weighted, rows.targets, reduce)
+        weighted, whole = rows.weigh(rows.X), dict[str, Tensor]()
+        if reduce is not keep:
+            whole = added_up(reduce, {"S": weighted.T @ rows.X, "T": weighted.T @ rows.targets})
+        S = add_product(self.S, beta, weighted, rows.X, whole.get("S"))
+        T = add_product(self.T, beta, weighted, rows.targets, whole.get("T"))
         return changed(self, S=S, T=T, weight=beta * self.weight + total)
 
     def solve(self, loss: Loss, ridge: float, right: Tensor) -> Tensor:

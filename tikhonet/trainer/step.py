@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,25 +17,23 @@ from torch import Tensor
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.network.initial import initial_weights
 from tikhonet.problem.objective import Blocks, Problem
-from tikhonet.problem.samples import Reduce, keep
-from tikhonet.trainer.batches import Batch, add_numbers
+from tikhonet.problem.samples import Reduce, added_up, keep, rank_of
+from tikhonet.trainer.batches import Batch, add_numbers, largest_of
+from tikhonet.trainer.first_batch import LOUD, SILENT, evened_out
 from tikhonet.trainer.pace import OF_IMAGES, Pace, follow
+from tikhonet.trainer.rank_sums import mean_squares, with_inputs
 from tikhonet.trainer.recipe import LONG, Recipe
 from tikhonet.trainer.saving import alike, changed
 from tikhonet.trainer.sparsity.budget import Pruner
 from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.state import TrainingState
-from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, mean_squares, metric_inputs
+from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, metric_inputs
 from tikhonet.trainer.sweep import TINY, Dropout, Pass, forward, targets_sweep
 
 NUMERICAL = FloatingPointError, torch.linalg.LinAlgError  # type: ignore[attr-defined]
 """Errors of steps and fits that NaN or infinity has reached."""
 LEARNED = "W", "average", "classifier", "loss", "first_loss", "support", "density"
 """The fields of a state, with its layers, that come back from the last good one."""
-SILENT = 1e-12
-"""The rms of pre-activations below which no scale makes anything of a layer."""
-LOUD = 1e3
-"""The rms of pre-activations from which on a layer is scaled down after its weights were put in their set."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +63,13 @@ class Stepper:
     ) -> Stepper:
         """The steps of a run of `total` batches like the `first`; the pools of dropout masks are drawn here."""
         network = problem.network
-        size = add_numbers(reduce, len(first.X))[0] / 1000
+        size, largest = add_numbers(reduce, len(first.X))[0] / 1000, int(largest_of(reduce, len(first.X)))
         confined = not all(problem.edge_set(pair).everything for pair in network.learned)
         preset = recipe.preset(network, total * size > LONG, confined)
         constants = OF_IMAGES if any(edge.positions > 1 for edge in network.edges.values()) else {}
         pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging, **constants)
         dropout = {
-            layer: Dropout.draw(p, len(first.X) * network.width(layer), generator, first.X)
+            layer: Dropout.draw(p, largest * network.width(layer), generator, first.X)
             for layer, p in ((0, preset.drop_inputs), (network.depth, preset.drop_features))
             if p > 0 and network.width(layer) > 1
         }
@@ -86,9 +85,10 @@ class Stepper:
         recipe, preset, network, X = self.recipe, self.pace.preset, self.problem.network, first.X
         if start is None:
             W = initial_weights(network, recipe.initial, seed, recipe.initial_scale, dtype=X.dtype, device=X.device)
-            W = self.placed(self.even_out(X / scale, W))
+            even_out = partial(evened_out, network, X / scale, size=recipe.initial_scale, reduce=self.reduce)
+            W = self.placed(even_out(W, above=SILENT))
             # In its set a deep network may be loud: without negative weights signals grow from layer to layer.
-            W = self.even_out(X / scale, W, LOUD)
+            W = even_out(W, above=LOUD)
         else:
             network.check_weights(start)
             # In units of the scaled inputs a bias is smaller by their scale.
@@ -108,24 +108,6 @@ class Stepper:
     def placed(self, W: Weights) -> Weights:
         """The weights in their sets."""
         return {pair: self.recipe.place(self.problem.edge_set(pair), matrix) for pair, matrix in W.items()}
-
-    def even_out(self, X: Tensor, W: Weights, above: float = SILENT) -> Weights:
-        """Scale random weights so that signals neither vanish nor grow with depth.
-
-        A layer without identity sources gets pre-activations of rms `initial_scale` on the first batch, where they are
-        above this.
-        """
-        network = self.problem.network
-        U, rows = network.layers(X), add_numbers(self.reduce, len(X))[0]
-        for n in network.hidden:
-            Z = network.pre_activation(n, U, W)
-            if not network.fixed_sources(n):
-                size = float(mean_squares(self.reduce, rows, Z)[0].sqrt())
-                factor = self.recipe.initial_scale / size if size > above else 1.0
-                W |= {(n, m): W[n, m] * factor for m in network.learned_sources(n)}
-                Z *= factor
-            U[n] = network.activation.value_(Z)
-        return W
 
     def __call__(self, state: TrainingState, batch: Batch) -> TrainingState:
         """One mini-batch: a step that is guarded."""
@@ -164,11 +146,8 @@ class Stepper:
         scores = features @ V.T
         slope = problem.loss.slope(batch.targets, scores)
         grad_Z = self.residuals(state, here, slope)
-        W, layers = dict(state.W), {}
-        for n, layer in state.layers.items():
-            residual = batch.weigh(grad_Z[n])
-            moved, layers[n] = self.step_weights(n, state, layer, here, residual, rows, probed)
-            W |= moved
+        residuals = {n: batch.weigh(grad_Z[n]) for n in state.layers}
+        W, layers = self.step_weights(state, here, residuals, rows, probed)
         trust, rejected = state.trust, state.rejected
         if self.pace.checks(t):
             if self.falls(batch, W, V, here, scores):
@@ -197,7 +176,8 @@ class Stepper:
             return {}, random
         generator = torch.Generator()
         generator.set_state(random)
-        masks = {m: drop(rows, self.problem.network.width(m), generator) for m, drop in self.dropout.items()}
+        widths, place = self.problem.network.width, rank_of(self.reduce)
+        masks = {m: drop(rows, widths(m), generator, *place) for m, drop in self.dropout.items()}
         return masks, generator.get_state()
 
     def update_statistics(self, state: TrainingState, here: Pass, batch: Batch, rows: float) -> TrainingState:
@@ -210,10 +190,9 @@ class Stepper:
                 features, rows, problem.loss, beta=pace.beta, ridge=ridge, reduce=self.reduce
             )
         if fresh or pace.renews(state.step, pace.gram_every):
-            layers = {}
-            for n, layer in state.layers.items():
-                inputs, total = metric_inputs(problem.network.design(n, here.A), batch, rows, self.reduce)
-                layers[n] = changed(layer, gram=layer.gram.update(inputs, total, beta=pace.beta, reduce=self.reduce))
+            designs = {n: problem.network.design(n, here.A) for n in layers}
+            inputs = {n: metric_inputs(design, batch, rows, self.reduce) for n, design in designs.items()}
+            layers = with_inputs(layers, inputs, pace.beta, self.reduce)
         return changed(state, classifier=classifier, layers=layers)
 
     def residuals(self, state: TrainingState, here: Pass, slope: Tensor) -> Layers:
@@ -221,20 +200,27 @@ class Stepper:
         return targets_sweep(self.problem, state.classifier.V, state.W, here, slope, self.recipe.damping_U)
 
     def step_weights(
-        self, n: int, state: TrainingState, layer: LayerState, here: Pass, residual: Tensor, rows: float, probed: float
-    ) -> tuple[Weights, LayerState]:
-        """W-step of layer n: its damped least-squares step, scaled to the relative change in Z that the pace allows.
+        self, state: TrainingState, here: Pass, residuals: Layers, rows: float, probed: float
+    ) -> tuple[Weights, dict[int, LayerState]]:
+        """W-step: each layer's damped least-squares step, scaled to the relative change in Z that the pace allows.
 
-        `residual` is the (weighted) gradient in Z at the target; `rows` is the summed weight and `probed` the number of
-        probed rows over all ranks. The new matrices are in their sets.
+        `residuals` are the (weighted) gradients in Z at the targets; `rows` is the summed weight and `probed` the
+        number of probed rows over all ranks. The new matrices are in their sets. The sums of layers travel together.
         """
-        network, pace, reduce = self.problem.network, self.pace, self.reduce
-        design = network.design(n, here.A)
-        R = layer.direction(reduce(design.product(residual))).div_(-rows)
-        change, rate = design.first(pace.probe_rows).scores(R), pace.rate(state.step, state.trust)
-        length, layer = pace.advance(layer, R, change, here.Z[n][: pace.probe_rows], probed, rate, reduce)
-        moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(layer.momentum, alpha=length))
-        return self.placed({pair: part.contiguous() for pair, part in moved.items()}), layer
+        network, pace, rate = self.problem.network, self.pace, self.pace.rate(state.step, state.trust)
+        designs = {n: network.design(n, here.A) for n in state.layers}
+        pulls = added_up(self.reduce, {n: design.product(residuals[n]) for n, design in designs.items()})
+        steps = {n: layer.direction(pulls[n]).div_(-rows) for n, layer in state.layers.items()}
+        probes: list[Tensor] = []
+        for n, R in steps.items():
+            probes += designs[n].first(pace.probe_rows).scores(R), here.Z[n][: pace.probe_rows]
+        sizes = iter(mean_squares(self.reduce, probed, *probes) if probes else ())
+        W, layers = dict(state.W), {}
+        for n, R in steps.items():
+            length, layers[n] = pace.advance(state.layers[n], R, next(sizes), next(sizes), rate)
+            moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(layers[n].momentum, alpha=length))
+            W |= self.placed({pair: part.contiguous() for pair, part in moved.items()})
+        return W, layers
 
     def falls(self, batch: Batch, W: Weights, V: Tensor, here: Pass, scores: Tensor) -> bool:
         """Whether the loss of some of the batch's rows is not much higher after the step than before."""
@@ -253,7 +239,8 @@ class Stepper:
         if due:
             density = self.pruner.density(t, density)
             rows = add_numbers(self.reduce, len(A[0]))[0]
-            power = {m: self.reduce(part.square().sum(0)) / rows for m, part in A.items()}
+            squares = added_up(self.reduce, {m: part.square().sum(0) for m, part in A.items()})
+            power = {m: square / rows for m, square in squares.items()}
             network, V = self.problem.network, state.classifier.V
             support = self.pruner.budget.choose(network, state.W, V, power, density)
         if support is None:

@@ -35,11 +35,13 @@ class Dropout:
         """The numbers of a pool for masks of this many entries."""
         return max(3 * mask, min(POOL * mask, LARGEST_POOL))
 
-    def __call__(self, rows: int, width: int, generator: torch.Generator) -> Tensor:
+    def __call__(self, rows: int, width: int, generator: torch.Generator, rank: int = 0, ranks: int = 1) -> Tensor:
+        """A mask for so many rows of a layer; each rank has one of its own, and all move the generator on alike."""
         pool, size = self.pool, rows * width
         if size > len(pool):  # batches may be larger than the first one, for which the pool was made
             pool = pool.repeat(size // len(pool) + 1)
-        offset = int(torch.randint(len(pool) - size + 1, (1,), generator=generator))
+        draw = torch.randint(len(pool) - size + 1, (ranks,), generator=generator)
+        offset = int(draw[rank])
         return pool[offset : offset + size].view(rows, width)
 
 

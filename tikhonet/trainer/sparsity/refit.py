@@ -18,7 +18,7 @@ from torch import Tensor
 
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.problem.objective import Blocks, Problem
-from tikhonet.problem.samples import Reduce, keep
+from tikhonet.problem.samples import Reduce, added_up, keep
 from tikhonet.trainer.batches import Batch, add_numbers
 from tikhonet.trainer.sparsity.budget import Budget
 from tikhonet.trainer.sparsity.scopes import Support, restrict, stacked
@@ -120,7 +120,7 @@ def add_up(problem: Problem, batches: Iterable[Batch], blocks: Blocks, damping: 
                 add(sums.pull, n, design.product(batch.weigh(grad_Z[n]).neg()))
         sums.weight += batch.total
     for name in (sums.gram, sums.pull, sums.power):
-        name |= {n: reduce(part) for n, part in name.items()}
+        name |= added_up(reduce, name)
     sums.weight = add_numbers(reduce, sums.weight)[0]
     return sums
 
