@@ -2,7 +2,7 @@
 
 The rivals are AdamW and schedule-free AdamW with cross-entropy and SGD with Nesterov momentum and a one-cycle rate, six
 settings each. All settings run with seed 0; the best of each method by held-out error runs with the other seeds. Rivals
-get half as many epochs again, so that none has less CPU time than the trainer. CIFAR-10 has random crops and flips.
+get twice as many epochs, so that none has less CPU time than the trainer. CIFAR-10 has random crops and flips.
 
 Each run adds a line to results/image_race.jsonl, and a run that is there is not repeated: stop it, and start it again.
 
@@ -34,7 +34,7 @@ NETWORKS = {
 }
 HELD_OUT = {"mnist": 10_000, "cifar10": 5_000}
 """The last training images, which settings are chosen by."""
-MORE = 1.5
+MORE = 2.0
 """The epochs of rivals, over those of the trainer."""
 SETTINGS = {
     "trainer": [{"batch_size": size} for size in (250, 125)],
