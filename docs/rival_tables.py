@@ -20,14 +20,6 @@ def rivals_mnist_10000() -> str:
     return race_table("rivals-mnist-10000")
 
 
-@table
-def rivals_short() -> str:
-    """The first columns of the best five of the race on 10,000 images, for README."""
-    lines = rivals_mnist_10000().splitlines()
-    rows = ["|".join(line.split("|")[:6]) + "|" for line in lines if line.startswith("|")]
-    return "\n".join([*rows[:7], "", *(line for line in lines if line.startswith("("))])
-
-
 def race_table(folder: str) -> str:
     """Every contender by its test error, then the goals with their verdicts."""
     experiment = find_experiment("rivals")

@@ -104,6 +104,27 @@ def summary(task: str) -> str:
     return f"{markdown(head, rows)}{foot(fits)}\n\n(Mean ranks, Friedman's and Nemenyi's tests at 5%: {tests}.)"
 
 
+@table
+def tabular_short() -> str:
+    """Mean ranks and fit times of all models, for the front page."""
+    grids = [grid(found(task), measure) for measure, (task, _) in MEASURES.items()]
+    fits = {task: found(task) for task in ("classes", "numbers")}
+    timed = [{model: sum(of(own, "cpu_seconds", model=model)) for model in ORDER} for own in fits.values()]
+    rows = []
+    for place, model in enumerate(grids[0].models):
+        ranks = [f"{g.ranks[place]:.2f}" for g in grids]
+        rows.append([model, *ranks, *(f"{seconds[model] / seconds[TIMED]:.1f}" for seconds in timed)])
+    rows.sort(key=lambda row: sum(map(float, row[1:4])))
+    times = [f"fit time, {task}" for task in fits]
+    distances = " / ".join(f"{g.distance:.1f}" for g in grids)
+    head = ["", *(f"rank, {words(g.measure)}" for g in grids), *times]
+    counts = " and ".join(f"{len(g.tables)} tables with {MEASURES[g.measure][0]}" for g in grids[1:])
+    return markdown(head, rows) + (
+        f"\n\n({counts}, three splits, one thread; ranks nearer than {distances} cannot be told apart; times are in "
+        f"units of {TIMED}'s; records: `results/{FOLDER}`.)"
+    )
+
+
 SHOWN = {"classes": ("accuracy", "log_loss", "auc", "ece"), "numbers": ("r2",)}
 
 
