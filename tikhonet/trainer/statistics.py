@@ -20,6 +20,7 @@ from tikhonet.network.registry import Registry
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, added_up, keep
+from tikhonet.problem.sets import ConvexSet
 from tikhonet.trainer.batches import Batch, add_numbers
 from tikhonet.trainer.saving import changed, saved
 from tikhonet.trainer.sweep import TINY
@@ -31,7 +32,7 @@ ROWS_PER_FEATURE = 3
 RESIDUAL = 1e-2
 """The residual of the last V-step, relative to the gradient at zero."""
 REFIT_STEPS = 200
-"""Steps of the last V-step, at most: each of them looks at all rows."""
+"""Steps of a V-step in a set, and of the last one, at most: each of these looks at all rows."""
 KEPT = 50_000_000
 """Features that the last V-step keeps in memory, at most; more are computed anew for each of its steps."""
 DAMPINGS = (0.0, 1e-6, 1e-3, 1.0)
@@ -203,6 +204,13 @@ class RunningClassifier:
         known = add_numbers(reduce, len(rows.X))[0] / (ROWS_PER_FEATURE * len(sums.S))
         share = min(1.0, max(known, total / sums.weight))
         return changed(sums, V=V - share * sums.solve(loss, ridge, gradient.T))
+
+    def within(self, set_: ConvexSet, loss: Loss, ridge: float) -> RunningClassifier:
+        """V in its set: nearly the best one there for a quadratic loss, else the nearest."""
+        if set_.everything or not loss.quadratic:
+            return changed(self, V=set_.project(self.V))
+        H, options = ridged(loss, self.S.double(), ridge), {"tol": RESIDUAL, "max_iter": REFIT_STEPS}
+        return changed(self, V=minimise_quadratic(H, self.T.double().T, set_, self.V, **options).point)
 
 
 def fit_classifier(
