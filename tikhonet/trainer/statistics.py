@@ -209,8 +209,9 @@ class RunningClassifier:
         """V in its set: nearly the best one there for a quadratic loss, else the nearest."""
         if set_.everything or not loss.quadratic:
             return changed(self, V=set_.project(self.V))
-        H, options = ridged(loss, self.S.double(), ridge), {"tol": RESIDUAL, "max_iter": REFIT_STEPS}
-        return changed(self, V=minimise_quadratic(H, self.T.double().T, set_, self.V, **options).point)
+        H, linear = ridged(loss, self.S.double(), ridge), self.T.double().T
+        best = minimise_quadratic(H, linear, set_, self.V, tol=RESIDUAL, max_iter=REFIT_STEPS)
+        return changed(self, V=best.point)
 
 
 def fit_classifier(
