@@ -34,6 +34,7 @@ bench: $(READY)
 	$(RUN) benchmarks/nonnegative_qp.py
 	$(RUN) benchmarks/full_batch.py
 	$(RUN) benchmarks/hamming_search.py
+	$(RUN) benchmarks/image_epoch.py
 
 # The tables of README and docs from the records in results/.
 tables: $(READY)

@@ -99,7 +99,8 @@ def density(found: Sequence[Record]) -> float:
     return fmean(fmean([v for k, v in record["nonzero"].items() if k != "V"]) for record in found)
 
 
-WAYS = ("bcd", "fewer", "words", "adam", "classifier", "admm", "penalty", "sdh", "itq", "pca", "random")
+WAYS = ("mixed", "bcd", "fewer", "words", "adam", "same", "short", "classifier", "admm", "penalty", "sdh", "pq", "itq")
+WAYS += ("pca", "random")
 
 
 def scores(found: Sequence[Record]) -> list[float]:
@@ -165,6 +166,38 @@ def hashing_table(folder: str) -> str:
         f"precision / recall within 2 at {longest}",
         "trials",
     ]
+    return markdown([*head, "seconds"], rows) + basis(folder, found)
+
+
+@table
+def hashing_neighbours_mnist() -> str:
+    return neighbour_table("hashing-neighbours-mnist")
+
+
+@table
+def hashing_neighbours_unseen() -> str:
+    return neighbour_table("hashing-neighbours-unseen")
+
+
+def neighbour_table(folder: str) -> str:
+    """Codes of one length: labels, the order within a class, and how many codes there are."""
+    found = by(records(folder), "way")
+    rows = []
+    for own in (found[way] for way in WAYS if way in found):
+        codes, balls = [record["codes"] for record in own], [record["retrieval"] for record in own]
+        rows.append(
+            [
+                own[0]["title"],
+                mean(scores(own), 4),
+                mean([record["neighbours"]["neighbour_recall"] for record in own], 4),
+                f"{fmean(part['distinct'] for part in codes):,.0f}",
+                f"{100 * fmean(part['tied'] for part in codes):.1f}" if "tied" in codes[0] else "",
+                f"{fmean(part['precision_within'] for part in balls):.3f}" if "radius" in balls[0] else "",
+                str(len(own)),
+                span(field(own, "seconds")),
+            ]
+        )
+    head = ["", "label mAP", "neighbours found", "distinct codes", "first five tied %", "precision within 2", "trials"]
     return markdown([*head, "seconds"], rows) + basis(folder, found)
 
 

@@ -1,10 +1,10 @@
-"""A PyTorch module for images is read, fitted by block coordinate descent and written back; then a certificate."""
+"""A PyTorch module for images is read, fitted by block coordinate descent and written back; a certificate, and C99."""
 
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from tikhonet import BlockDescent, Blocks, Problem, Stochastic, certify, from_torch
+from tikhonet import BCDClassifier, BlockDescent, Blocks, Problem, Stochastic, certify, from_torch
 
 if __name__ == "__main__":
     digits = load_digits()
@@ -26,3 +26,9 @@ if __name__ == "__main__":
     V, W = training.blocks.V, training.blocks.W
     start = Blocks(read.network.forward(X[:200].flatten(1), W), V, W)
     print(certify(BlockDescent(max_iter=2).run(problem, X[:200], targets[:200], start=start)))
+
+    # The same network in an estimator, with scaling, a head and labels, and as C99 for a small device.
+    model = BCDClassifier(network=read.network, max_iter=10, random_state=0).fit(X[:1200], y[:1200])
+    made = model.to_c("digits", int8=True)
+    print(f"test accuracy of the estimator {model.score(X[1200:], y[1200:]):.3f}")
+    print(f"as C99 with int8 weights: {made.flash:,} bytes of flash, {made.ram:,} of RAM")

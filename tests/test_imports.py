@@ -21,7 +21,6 @@ BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
     "tikhonet.descent.block_steps": "the algorithm, apart from the loop that watches it",
-    "tikhonet.model.logistic": "a head of sums over rows alone, beside scikit-learn's",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.logistic": "one kind of head's numerics, as the SVM's are apart",
     "tikhonet.model.torch_building": "from a network to a module, apart from the way back",
@@ -31,8 +30,9 @@ BOUNDARIES = {
     "tikhonet.estimators.labels": "several labels a row, beside one class",
     "tikhonet.estimators.importances": "a definition of what matters, apart from the estimators that show it",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
-    "tikhonet.hashing.code_training": "the block of codes and its descent",
-    "tikhonet.hashing.engines": "faiss or NumPy behind one interface",
+    "tikhonet.hashing.asymmetric": "distances by scores, apart from the index that uses them",
+    "tikhonet.hashing.frontier": "the choice of a share of bits, apart from the training that it judges",
+    "tikhonet.hashing.structure": "bits of neighbours, beside the codes of labels",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
     "tikhonet.paper.old_records": "files of version 0.1, apart from the present ones",
     "tikhonet.paper.mnist_figures": "figures of one experiment",
@@ -47,6 +47,7 @@ BOUNDARIES = {
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
     "tikhonet.paper.baselines.layer_rules": "rules that see layers, apart from those that see gradients alone",
     "tikhonet.cli.evaluation_page": "a page and its measures, apart from the command",
+    "tikhonet.cli.code_evaluation": "what is measured of codes, apart from the command",
 }
 """Modules that one other module alone imports, and why they are files of their own."""
 

@@ -7,7 +7,7 @@ import pytest
 
 from tikhonet.cli.search import read_codes
 from tikhonet.data import load
-from tikhonet.hashing import hamming, unpack
+from tikhonet.hashing import HammingIndex, evaluate, hamming, pack, unpack
 from tikhonet.hashing.hasher import BCDHasher
 
 FIT = "fit --task hash --bits 20 --hidden 30 --max-iter 4 --data digits --output"
@@ -34,6 +34,42 @@ def test_fit_says_what_the_codes_are_like(fitted):
     assert document["task"] == "hash"
     assert document["training"]["n_bits"] == 20
     assert 1 <= document["training"]["distinct"] <= document["training"]["codes"] == 1297
+
+
+def test_fit_says_what_share_of_the_bits_knows_neighbours_and_what_it_was_worth(fitted):
+    document = fitted[1].document
+    mixture = document["training"]["mixture"]
+    assert mixture["bits"] == round(20 * document["held_out"]["structure"])
+    assert document["held_out"] in mixture["frontier"]
+
+
+def test_evaluate_measures_labels_neighbours_and_codes(run, mistake, hasher, tmp_path):
+    document = run("evaluate", hasher, "--data", "digits", "--json").document
+    model = BCDHasher.load(hasher)
+    train, test = (load("digits", part) for part in ("train", "test"))
+    found = evaluate(model.transform(test.X), test.y, model.transform(train.X), train.y, n_bits=20)
+    assert document["retrieval"]["mean_average_precision"] == found.mean_average_precision.to_dict()
+    assert document["report"]["distinct"] == len(np.unique(model.transform(train.X), axis=0))
+    assert 0 < document["neighbours"]["expected"] < 1
+    text = run("evaluate", hasher, "--data", "digits").out
+    assert all(word in text for word in ("mAP", "ball", "neighbours", "tied"))
+    np.savez(tmp_path / "rows.npz", X=test.X)
+    alone = run("evaluate", hasher, "--data", "rows.npz", "--json").document
+    assert (alone["queries"], alone["database"]) == (50, 450)
+    assert "retrieval" not in alone
+    assert "--page" in mistake("evaluate", hasher, "--data", "digits", "--page", "x.html")
+
+
+def test_the_scores_of_queries_sort_what_was_found(run, mistake, hasher, tmp_path):
+    run("hash", hasher, "--data", "digits", "--split", "train", "-o", "base.npz")
+    run("hash", hasher, "--data", "digits", "-o", "asked.npz", "--scores")
+    found = run("search", "base.npz", "asked.npz", "--k", "4", "--candidates", "40", "--json").document
+    model = BCDHasher.load(hasher)
+    scores = model.decision_function(load("digits", "test").X)
+    index = HammingIndex(20).add(read_codes(tmp_path / "base.npz").codes)
+    np.testing.assert_array_equal(found["ids"], index.search(pack(scores), 4, scores=scores, candidates=40)[1])
+    assert "hash with --scores" in mistake("search", "base.npz", "base.npz", "--candidates", "9")
+    assert "--output" in mistake("hash", hasher, "--data", "digits", "--scores")
 
 
 def test_codes_are_the_estimators_and_keep_their_length(run, hasher, tmp_path):
@@ -106,7 +142,7 @@ def test_options_of_other_tasks_are_refused(mistake):
 def test_models_and_outputs_that_do_not_fit_are_refused_with_a_remedy(mistake, hasher, model):
     assert "fit --task hash" in mistake("hash", model, "--data", "digits", code=1)
     assert "use tikhonet hash" in mistake("predict", hasher, "--data", "digits", code=1)
-    assert "use tikhonet hash" in mistake("evaluate", hasher, "--data", "digits", code=1)
+    assert "is for hashers" in mistake("evaluate", model, "--data", "digits", "--database", "digits")
     assert ".npy or .npz" in mistake("hash", hasher, "--data", "digits", "-o", "codes.csv")
 
 

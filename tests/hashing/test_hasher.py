@@ -166,7 +166,7 @@ def test_the_order_of_the_rows_does_not_matter_and_seeds_repeat():
 
 def test_warm_start_goes_on_from_the_last_weights():
     X, y = blobs(100)
-    hasher = BCDHasher(**SMALL | {"warm_start": True}).fit(X, y)
+    hasher = BCDHasher(**SMALL | {"warm_start": True, "structure": 0.0}).fit(X, y)
     cold = sum(epoch.loss for epoch in hasher.history_[1:6])
     warm = sum(epoch.loss for epoch in hasher.fit(X, y).history_[1:6])
     assert warm < 0.95 * cold  # of the same seed, so that they would be equal
@@ -255,7 +255,8 @@ def test_a_saved_hasher_gives_the_same_codes(tmp_path):
         ({}, {"y": np.tile([[1, -1, 1], [-1, 1, 1]], (15, 1))}, "0 or 1 where labels have columns, got -1 to 1"),
         ({}, {"y": np.full(30, 0.5)}, "different numbers"),
         ({}, {"y": np.arange(60).reshape(30, 2)}, "indicator matrix of labels"),
-        ({}, {"y": None}, "requires y to be passed, but the target y is None; or pass similarity"),
+        ({"structure": 0.5}, {"y": None}, 'structure must be "auto" or 1 where there is no y, got 0.5; or pass y'),
+        ({"codes": "classes"}, {"y": None}, "needs labels y, got none"),
         ({}, {"similarity": np.eye(30)}, "got both: y of 30 rows and a similarity of shape .30, 30."),
         ({}, {"y": None, "similarity": np.ones((30, 29))}, "similarity must be a square matrix, .*30, 29"),
         ({}, {"y": None, "similarity": np.eye(29)}, "a row and a column for each row of X .30., got shape .29, 29."),

@@ -19,7 +19,8 @@ from tikhonet.paper.records import FILE, RecordError
 from tikhonet.paper.runner import run
 
 QUICK, FULL = HASHING.sizes
-WAYS = ["bcd", "fewer", "words", "admm", "penalty", "adam", "classifier", "sdh", "itq", "pca", "random"]
+TRAINED = ["mixed", "bcd", "fewer", "words", "admm", "penalty", "adam", "same", "short"]
+WAYS = [*TRAINED, "classifier", "sdh", "pq", "itq", "pca", "random"]
 
 
 def methods(size, epochs=None):
@@ -44,7 +45,7 @@ def records(folder):
 
 
 @pytest.mark.parametrize("size", [QUICK, FULL], ids=lambda size: size.name)
-def test_both_sizes_hold_ten_ways_at_every_length(size):
+def test_both_sizes_hold_all_ways_at_every_length(size):
     assert list(methods(size)) == [f"{way}-{bits}" for bits in size.bits for way in WAYS]
 
 
@@ -58,8 +59,8 @@ def test_the_papers_networks_and_lengths_are_those_of_the_full_size():
 
 def test_epochs_sets_the_passes_of_all_that_train_a_network():
     found = methods(FULL.for_rows(60_000), epochs=11)
-    assert {name: method.steps for name, method in found.items() if method.way in WAYS[:6]} == {
-        f"{way}-{bits}": 2 if way == "fewer" else 11 for way in WAYS[:6] for bits in FULL.bits
+    assert {name: method.steps for name, method in found.items() if method.way in TRAINED} == {
+        f"{way}-{bits}": 2 if way in ("fewer", "short") else 11 for way in TRAINED for bits in FULL.bits
     }
 
 
@@ -78,8 +79,12 @@ def test_few_images_get_passes_of_their_own_in_the_full_size():
 
 
 def test_every_trial_leaves_measures_with_their_bounds_and_a_report_of_the_codes(records, data):
-    assert len(records) == 22
+    assert len(records) == 30
     for record in records.values():
+        assert 0 <= record.neighbours["neighbour_recall"] <= 1
+        assert 1 <= record.codes["distinct"] <= len(data.X)
+        if record.way == "pq":
+            continue
         tied = record.retrieval["mean_average_precision"]
         assert 0 < tied["lower"] <= tied["expected"] <= tied["upper"] <= 1
         assert record.score == tied["expected"]
@@ -88,7 +93,7 @@ def test_every_trial_leaves_measures_with_their_bounds_and_a_report_of_the_codes
         assert 0 <= record.retrieval["empty_balls"] <= 1
         assert record.seconds > 0
         assert len(record.loss) == record.passes
-        assert (record.passes == 0) == (record.way in WAYS[7:])
+        assert (record.passes == 0) == (record.way in WAYS[len(TRAINED) + 1 :])
 
 
 def test_networks_learn_something_and_say_how_they_ended(records):
@@ -108,6 +113,23 @@ def test_the_measures_are_those_of_the_methods_codes(records, data):
 def test_one_classifier_serves_every_length(records):
     assert records["classifier-8"].seconds == records["classifier-16"].seconds
     assert records["classifier-8"].loss == records["classifier-16"].loss
+
+
+def test_bits_for_neighbours_tell_images_of_a_class_apart(records):
+    both, labels = records["mixed-16"], records["bcd-16"]
+    assert both.codes["distinct"] > 2 * labels.codes["distinct"]
+    assert both.neighbours["neighbour_recall"] > labels.neighbours["neighbour_recall"]
+    assert both.mixture["bits"] > 0
+
+
+def test_unseen_classes_are_searched_and_never_trained_on(data):
+    X, y, searched = replace(data, unseen=True).of_trial(1)
+    assert not set(y) & set(searched.y)
+    assert set(searched.y_query) <= set(searched.y)
+    assert len(set(searched.y)) == 3
+    assert len(X) + len(searched.X) == len(data.X)
+    others = replace(data, unseen=True).of_trial(2).searched
+    assert set(others.y) != set(searched.y)
 
 
 def test_the_rows_to_learn_from_can_be_a_part_of_the_database(data, tmp_path):
@@ -141,7 +163,7 @@ def test_a_finished_run_is_not_done_again_and_a_new_length_is_added(data, tmp_pa
 
 def test_pictures_are_kept_of_the_ways_that_a_page_shows(records):
     pictured = {record.way for record in records.values() if record.pictures}
-    assert pictured == {"bcd", "admm", "penalty", "adam", "classifier", "words"}
+    assert pictured == {"mixed", "bcd", "admm", "penalty", "adam", "classifier", "words"}
 
 
 def test_a_trial_of_other_settings_or_data_is_refused(data, tmp_path):
@@ -164,7 +186,7 @@ def test_a_diverged_training_is_recorded_as_such(data, tmp_path):
 def test_a_way_stands_for_all_of_its_lengths_and_unknown_names_are_refused():
     known = methods(QUICK).values()
     assert [method.name for method in HASHING.choose(known, ["itq", "bcd-32"])] == ["itq-16", "bcd-32", "itq-32"]
-    with pytest.raises(ValueError, match=r"solvers must be among bcd, .* such as bcd-16, got bcd-48"):
+    with pytest.raises(ValueError, match=r"solvers must be among mixed, bcd, .* such as mixed-16, got bcd-48"):
         HASHING.choose(known, ["bcd-48"])
 
 
@@ -201,5 +223,5 @@ def test_a_database_names_what_is_wrong_with_it(data):
         replace(data, images=data.images[:7])
     with pytest.raises(ValueError, match="y_query must share labels with y"):
         replace(data, y_query=data.y_query + 10)
-    with pytest.raises(ValueError, match="name must be one of digits, mnist"):
+    with pytest.raises(ValueError, match="name must be one of digits, digits-unseen, mnist"):
         read_database("imagenet", fake)

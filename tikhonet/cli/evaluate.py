@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import typer
 
+from tikhonet.cli.code_evaluation import evaluate_codes
 from tikhonet.cli.evaluation_page import Classes, Numbers, write_page
 from tikhonet.cli.inputs import Model, Source, open_model
-from tikhonet.cli.mistakes import Failure
+from tikhonet.cli.mistakes import Failure, OptionError
 from tikhonet.cli.outputs import Answer, check_ending, errors, facts, headline, output_option, table
 from tikhonet.cli.progress import by_chunks
 from tikhonet.network.extras import require
@@ -26,16 +28,29 @@ def evaluate(
     page: Annotated[
         Path | None, output_option("A page to write (.html): mistakes, calibration, what columns are worth.", "--page")
     ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(help="For a hasher: the rows to search.", metavar="NAME|FILE", show_default="see above"),
+    ] = None,
 ) -> Answer:
-    """Compare predictions with labels.
+    """Compare predictions with labels, or search with the codes of a hasher.
 
-    The rows are those of a file, the images of a folder by class, or the test part of a data set.
+    The rows are those of a file, the images of a folder by class, or the test part of a data set. For a hasher they are
+    queries: those of a data set are searched for in its training part, a tenth of a file's rows in the others.
     """
     if page is not None:
         check_ending(page, (".html",), "--page")
         for package in ("jinja2", "matplotlib"):
             require(package)
     saved = open_model(model)
+    if saved.task == "hash":
+        if page is not None:
+            raise OptionError(
+                "--page", "is for classifiers and regressors; tikhonet reproduce hashing shows neighbours"
+            )
+        return evaluate_codes(saved, source, database)
+    if database is not None:
+        raise OptionError("--database", f"is for hashers, and {model} holds a {saved.kind}; leave it out")
     task = saved.need_task("be evaluated")
     rows, title = saved.rows(source, "test"), source.title("test")
     y, X = saved.labels(rows, source), rows.X

@@ -203,7 +203,7 @@ def fit(
     if ranks.rank:  # the first process alone has something to say
         raise typer.Exit(exit_code)
     if task == "hash":
-        measures = dict(estimator.report_.to_dict())
+        measures = estimator.report_.to_dict() | {"mixture": estimator.mixture_.to_dict()}
     else:
         measures = errors(task, y, by_chunks(estimator.predict, rows.X, "predicting"))
     if rows.named:

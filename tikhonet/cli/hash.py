@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import typer
 
 from tikhonet.cli.inputs import Model, Source, open_model
 from tikhonet.cli.mistakes import Failure, OptionError
 from tikhonet.cli.outputs import Answer, check_ending, facts, output_option, save_arrays
 from tikhonet.cli.progress import by_chunks
-from tikhonet.hashing import code_report
+from tikhonet.hashing import code_report, pack
 
 EXAMPLE = "tikhonet hash my.hasher --data digits --output codes.npy"
 
@@ -22,6 +23,9 @@ def hash(
     output: Annotated[
         Path | None, output_option(".npy or .npz of packed codes (.npz: and images' names); else hex is printed.")
     ] = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Write the scores too (.npz), which `search --candidates` sorts by.")
+    ] = False,
 ) -> Answer:
     """Give rows the binary codes of a hasher.
 
@@ -40,8 +44,11 @@ def hash(
             "--output",
             f"must end in .npz for codes of {n_bits} bits, got {output}; a .npy is read as codes of whole bytes",
         )
+    if scores and (output is None or output.suffix.lower() != ".npz"):
+        raise OptionError("--scores", f"needs --output with a .npz, got {output or 'none'}")
     table = saved.rows(source, "test")
-    codes = by_chunks(saved.estimator.transform, table.X, "hashing")
+    numbers = by_chunks(saved.estimator.decision_function, table.X, "hashing")
+    codes = pack(numbers)
     found, title = code_report(codes, n_bits), source.title("test")
     document = {"model": model, "data": title, "rows": len(codes), "output": output, "report": found.to_dict()}
     if output is None:
@@ -50,10 +57,12 @@ def hash(
         lines = map(" ".join, zip(words, table.row_names, strict=True)) if table.row_names else words
         return Answer(document, "\n".join(lines))
     names = {"names": np.array(table.row_names)} if table.row_names else {}
-    save_arrays(output, {"codes": codes, "n_bits": np.array(n_bits), **names})
+    more = {"scores": numbers.astype(np.float32)} if scores else {}
+    save_arrays(output, {"codes": codes, "n_bits": np.array(n_bits), **names, **more})
     human = facts(
         data=f"{title}: {len(codes):,} rows",
-        codes=f"{n_bits} bits, {found.distinct:,} distinct",
+        codes=f"{n_bits} bits, {found.distinct:,} distinct, entropy {found.entropy:.1f} bits",
+        ties=f"the first five neighbours tied for {100 * found.tied:.1f}% of the codes",
         balance=f"{found.balance:.3f} (worst bit {found.least_balance:.3f}, {found.constant_bits} constant)",
         output=output,
     )

@@ -90,8 +90,12 @@ def errors(task: str, y: NDArray[Any], predicted: NDArray[Any]) -> Measures:
 def held_out(task: str, estimator: Any) -> dict[str, float]:
     """How good the trained network, with its own linear map in place of the head, was on rows held out of training.
 
-    These chose the epoch, so they are a little better than rows that nobody saw.
+    These chose the epoch, so they are a little better than rows that nobody saw. Of a hasher, they chose the share of
+    bits for neighbours.
     """
+    if task == "hash":
+        taken = estimator.mixture_.taken(estimator.n_bits)
+        return taken.to_dict() if taken else {}
     history = estimator.history_
     if estimator.early_stopping is False or not isinstance(history, list) or not history:
         return {}
@@ -108,8 +112,14 @@ def headline(measures: Measures) -> str:
     """The measures of classes, numbers or codes in one line."""
     if "n_bits" in measures:
         return (
-            f"{measures['distinct']:,} distinct codes of {measures['n_bits']} bits, bit balance "
-            f"{measures['balance']:.3f}, correlation between bits {measures['correlation']:.3f}"
+            f"{measures['distinct']:,} distinct codes of {measures['n_bits']} bits, the first five neighbours tied for "
+            f"{100 * measures['tied']:.1f}%, bit balance {measures['balance']:.3f}, correlation between bits "
+            f"{measures['correlation']:.3f}"
+        )
+    if "recall" in measures:
+        return (
+            f"label mAP {measures['mean_average_precision']:.4f}, neighbours found {measures['recall']:.4f}, with "
+            f"{100 * measures['structure']:.0f}% of the bits for neighbours"
         )
     if "wrong" in measures:
         return f"error {measures['error_percent']:.2f}% ({measures['wrong']} of {measures['rows']:,} wrong)"

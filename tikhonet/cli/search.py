@@ -48,6 +48,10 @@ def search(
     index: Annotated[
         str | None, choice(KINDS, "flat and numpy are exact, hash and ivf need not be.", "flat, or the saved one's")
     ] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(help="So many nearest are sorted by the queries' scores (hash --scores).", min=1, metavar="N"),
+    ] = None,
     output: Annotated[Path | None, output_option(".csv, .npz or .parquet; else CSV is printed.")] = None,
 ) -> Answer:
     """Find the nearest codes by Hamming distance.
@@ -57,14 +61,20 @@ def search(
     """
     if k is not None and radius is not None:
         raise OptionError("--k", "is for the nearest ones, --radius for all near ones; give one")
+    if candidates is not None and radius is not None:
+        raise OptionError("--candidates", "sorts the nearest ones (--k), not all within a --radius; give one")
     if output is not None:
         check_ending(output, MANY)
     with Bar(f"reading {database.name}"):
         held, names = open_index(database, index or "")
         asked = read_codes(queries)
     check_codes(asked.codes, held.n_bits, str(queries))
+    if candidates is not None and asked.scores is None:
+        raise OptionError(
+            "--candidates", f"needs the scores of the queries, and {queries} has none; hash with --scores"
+        )
     with Bar("searching"):
-        arrays = find(held, asked, k, radius)
+        arrays = find(held, asked, k, radius, candidates)
     if names:
         known = [names.get(number, "") for number in arrays["ids"].ravel().tolist()]
         arrays["names"] = np.array(known, np.str_).reshape(arrays["ids"].shape)
@@ -95,12 +105,13 @@ def search(
 
 @dataclass(frozen=True)
 class CodeFile:
-    """The content of a file: packed codes, their length, and ids and names where it has some."""
+    """The content of a file: packed codes, their length, and ids, names and scores where it has some."""
 
     codes: Codes
     n_bits: int
     ids: NDArray[Any] | None = None
     names: NDArray[Any] | None = None
+    scores: NDArray[Any] | None = None
 
 
 def read_codes(path: Path) -> CodeFile:
@@ -127,7 +138,7 @@ def read_codes(path: Path) -> CodeFile:
             f"{path}: names must be one text for each of the {len(codes)} codes, got {names.dtype} of shape "
             f"{names.shape}"
         )
-    return CodeFile(codes, bits, held.get("ids"), names)
+    return CodeFile(codes, bits, held.get("ids"), names, held.get("scores"))
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -159,10 +170,13 @@ def open_index(database: Path, kind: str) -> tuple[HammingIndex, Names]:
         raise Failure(f"{database}: {error}") from None
 
 
-def find(held: HammingIndex, asked: CodeFile, k: int | None, radius: int | None) -> Arrays:
+def find(
+    held: HammingIndex, asked: CodeFile, k: int | None, radius: int | None, candidates: int | None = None
+) -> Arrays:
     """`ids` and `distances`, queries x k; with a radius those of query q are at limits[q] : limits[q + 1]."""
     if radius is None:
-        distances, ids = held.search(asked.codes, k or min(NEAREST, len(held)))
+        sorted_by: dict[str, Any] = {"scores": asked.scores, "candidates": candidates} if candidates else {}
+        distances, ids = held.search(asked.codes, k or min(NEAREST, len(held)), **sorted_by)
         return {"ids": ids, "distances": distances}
     limits, distances, ids = held.within(asked.codes, radius)
     return {"limits": limits, "ids": ids, "distances": distances}

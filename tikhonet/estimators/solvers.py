@@ -61,6 +61,8 @@ class Trained:
     """Epochs that the network has behind it, where epochs were judged by rows held out."""
     outputs: Tensor | None = None
     """The network's outputs for the rows that it was trained on, where codes were made of them."""
+    kept: Any = None
+    """What the target learned on the way, for itself."""
 
     @classmethod
     def from_result(cls, result: Result) -> Trained:

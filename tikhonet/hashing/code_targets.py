@@ -28,6 +28,7 @@ from tikhonet.estimators.targets import Target, takes_numbers
 from tikhonet.hashing.code_training import ROUNDS, CodeBlock, train_codes
 from tikhonet.hashing.codes import CodeReport, code_report, pack
 from tikhonet.hashing.codewords import codewords
+from tikhonet.hashing.mixture import MixedCodes, Mixture
 from tikhonet.model.heads import HeadKind, TrainedHead
 from tikhonet.model.scaling import Standard, spread
 from tikhonet.network.errors import ArgumentError
@@ -43,10 +44,16 @@ class Supervision:
     """The knowledge of every row, as one matrix."""
 
     Y: Floats
-    kind: Literal["classes", "sets", "numbers", "similarity"]
-    """One label a row or several, as columns that are 1 where a row has the label; numbers; a similarity."""
+    kind: Literal["classes", "sets", "numbers", "similarity", "nothing"]
+    """One label a row or several, as columns that are 1 where a row has the label; numbers; a similarity; nothing."""
     classes: NDArray[Any] | None = None
     """The labels that the columns stand for, where y named them."""
+
+    def share(self, structure: float | Literal["auto"]) -> float | None:
+        """The share of bits that know neighbours; None where held-out rows choose it."""
+        if structure != "auto":
+            return float(structure)
+        return None if self.kind in ("classes", "sets") else float(self.kind == "nothing")
 
     def start(self, weight: Floats, n_bits: int, seed: int, reduce: Reduce = keep) -> Start:
         """(C, t) of the first codes, sign(Y C - t).
@@ -56,6 +63,8 @@ class Supervision:
         the mean, bits would be balanced. Sets are cut halfway, numbers not far from their mean.
         """
         rng = np.random.default_rng(seed)
+        if not n_bits:
+            return Start(self.kind, np.zeros((self.Y.shape[1], 0)), np.zeros(0), classes=self.classes)
         if self.kind == "classes":
             # Half a vote decides for equal rows of two classes.
             words = codewords(self.Y.shape[1], n_bits, seed)
@@ -105,25 +114,37 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Codes(Target):
-    """Codes of so many bits: they are the targets of the loss, and unless they are fixed a block of the descent."""
+    """Codes of so many bits, of which some know the labels and the others the order of neighbours.
+
+    The former are targets of the loss, and unless they are fixed a block of the descent.
+    """
 
     supervision: Supervision
     n_bits: int
     learned: bool = True
     hold: float = 3.0
     """How far on the other side an output must lie to turn a learned bit that fits the labels."""
+    share: float | None = 0.0
+    """Of bits that know neighbours; None is chosen on rows kept aside."""
     start: Start | None = None
+    mixture: Mixture = Mixture()
     report: CodeReport | None = None
 
     loss = Squared()
     holds_out = False
 
+    @property
+    def label_bits(self) -> int:
+        """Bits that are learned from labels; where the share is chosen, the last of them are not used."""
+        return self.n_bits if self.share is None else self.n_bits - round(self.share * self.n_bits)
+
     def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
         supervision = replace(self.supervision, Y=rows.Y)
         begun = last.start if isinstance(last, Codes) else None
-        begun = begun.for_more(supervision, self.n_bits) if begun else None
-        begun = begun or supervision.start(rows.weight, self.n_bits, seed, reduce)
-        return replace(self, supervision=supervision, start=begun)
+        begun = begun.for_more(supervision, self.label_bits) if begun else None
+        mixture = last.mixture if isinstance(last, Codes) and begun else Mixture()
+        begun = begun or supervision.start(rows.weight, self.label_bits, seed, reduce)
+        return replace(self, supervision=supervision, start=begun, mixture=mixture)
 
     def encode(self, Y: Floats) -> Tensor:
         """The codes to start with."""
@@ -131,7 +152,7 @@ class Codes(Target):
         return torch.from_numpy(self.start.codes(Y))
 
     def outputs(self, Y: Floats) -> int:
-        return self.n_bits
+        return 2 * self.n_bits if self.share is None else self.n_bits
 
     def head(self, V: Floats) -> HeadKind:
         return TrainedHead(V)
@@ -143,8 +164,15 @@ class Codes(Target):
         squares = torch.tensor([np.square(targets).sum(1).sum(), len(targets)], dtype=torch.float64)
         total, rows = course.reduce(squares).tolist()
         Y = torch.from_numpy(targets / np.sqrt(total / rows)).to(course.X.device, torch.float64)
-        block = CodeBlock(course.targets, Y, course.weight, self.hold, course.reduce)
-        return train_codes(course, block, ROUNDS if self.learned else 1)
+        rounds = ROUNDS if self.learned else 1
+
+        def block(part: slice = slice(None), beside: Tensor | None = None) -> CodeBlock:
+            return CodeBlock(course.targets[part], Y[part], course.weight[part], self.hold, course.reduce, beside)
+
+        if self.share == 0:
+            return train_codes(course, block(), rounds)
+        trained, mixture = MixedCodes(course, block, Y, self.n_bits, rounds).train(self.share, self.mixture)
+        return replace(trained, kept=mixture)
 
     def finished(self, trained: Trained) -> Self:
         """Without the rows, and with a report on the codes that the network gives them."""
@@ -156,7 +184,8 @@ class Codes(Target):
                 "and a similarity must hold alike pairs of different rows",
                 stacklevel=users_level(),
             )
-        return replace(self, supervision=replace(self.supervision, Y=self.supervision.Y[:0]), report=report)
+        supervision = replace(self.supervision, Y=self.supervision.Y[:0])
+        return replace(self, supervision=supervision, report=report, mixture=trained.kept or self.mixture)
 
 
 def rotations(width: int, n_bits: int, rng: np.random.Generator) -> Floats:

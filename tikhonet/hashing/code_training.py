@@ -81,6 +81,8 @@ class CodeBlock:
     weight: Tensor
     supervision: float
     reduce: Reduce = keep
+    beside: Tensor | None = None
+    """Further targets of the network, which stay as they are."""
     values: list[float] = field(default_factory=list)
     """h after each step, begun anew (NaN) where the network has been trained in between."""
     turned: int = 0
@@ -94,11 +96,16 @@ class CodeBlock:
         # A bit that fits has the field alpha |g|^2 of its labels. It is `supervision` for the least of them: where the
         # mean was, bits that tell the labels little were held weakly, and some ended constant.
         held = self.G.square().sum(1)
-        self.alpha = self.supervision / max(float(held.min()), 1e-3 * float(held.mean()), 1e-12)
+        self.alpha = self.supervision / max(float(held.min()), 1e-3 * float(held.mean()), 1e-12) if len(held) else 0.0
+
+    @property
+    def targets(self) -> Tensor:
+        """All that the network learns."""
+        return self.B if self.beside is None else torch.cat([self.B, self.beside.to(self.B)], dim=1)
 
     def update(self, P: Tensor) -> None:
         """Steps of G and of B for these outputs of the network."""
-        P = P.double()
+        P = P[:, : self.B.shape[1]].double()
         self.values += [math.nan, sum(self.terms(P))]
         for _ in range(SWEEPS):
             self.G = update_regression(self.B, self.Y, self.weight, self.ridge, self.reduce)
@@ -147,7 +154,7 @@ def stochastic_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
         options: dict[str, Any] = {"dtype": X.dtype, "device": X.device, "weight": course.weight}
         options |= {"start": start, "resume": state, "seed": course.seed, "watch": stop, "reduce": course.reduce}
         options["slot"] = course.slots()
-        training: Training = solver.run(course.problem, X, block.B.to(X), **options)
+        training: Training = solver.run(course.problem, X, block.targets.to(X), **options)
         return training
 
     state = None
@@ -173,7 +180,7 @@ def outputs(solver: Stochastic, course: Course, block: CodeBlock, training: Trai
     W, V = training.blocks.W, training.blocks.V
     A = course.problem.network.features(course.X, W)
     if training.status is not Status.NONFINITE:
-        V = solver.refit_V(course.problem, V, [Batch(A, block.B.to(A), course.weight)], reduce=course.reduce)
+        V = solver.refit_V(course.problem, V, [Batch(A, block.targets.to(A), course.weight)], reduce=course.reduce)
     return Blocks({}, V, W), A @ V.T
 
 
@@ -186,7 +193,7 @@ def full_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
 
     blocks: Blocks | None = None
     if W := course.start_weights():
-        V = X.new_zeros(block.B.shape[1], problem.network.widths[-1])
+        V = X.new_zeros(block.targets.shape[1], problem.network.widths[-1])
         blocks = Blocks(problem.network.forward(X, W), V, W)
     ends: list[tuple[float, float]] = []
     for number in range(1, rounds + 1):
@@ -194,7 +201,7 @@ def full_rounds(course: Course, block: CodeBlock, rounds: int) -> Trained:
         result: Result = replace(solver, max_iter=limit).run(
             problem,
             X,
-            block.B.to(X),
+            block.targets.to(X),
             weight=course.weight,
             seed=course.seed,
             start=blocks,

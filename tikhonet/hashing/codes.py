@@ -7,6 +7,7 @@ or without their padding, so distances need no n_bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,6 +23,8 @@ Words = NDArray[np.uint64]
 FEWEST_BITS, MOST_BITS = 8, 512
 BLOCK = 2**18
 """Distances held at a time; their 2 MB of words stay in the cache, which is a third faster than 16 MB."""
+FIRST, ASKED, MOST_CODES = 5, 1000, 50_000
+"""Neighbours that may be tied, codes that are asked for theirs, and codes that these are among."""
 ROWS = 8192
 """Codes whose bits are unpacked at a time."""
 
@@ -145,6 +148,11 @@ class CodeReport:
     """The mean of |corr(b_j, b_k)| over pairs of different bits, where a constant bit has correlation 0."""
     distinct: int
     """Different codes."""
+    entropy: float = math.nan
+    """Of the codes, in bits: log2 n where all differ, 0 where all are equal. NaN in models of version 0.1."""
+    tied: float = math.nan
+    """The share of codes whose five nearest others are all at one distance, so that nothing orders them (of 1,000
+    codes, among at most 50,000)."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -152,13 +160,14 @@ class CodeReport:
     def __str__(self) -> str:
         return (
             f"{self.codes:,} codes of {self.n_bits} bits, {self.distinct:,} distinct\n"
+            f"entropy {self.entropy:.1f} bits, the first {FIRST} neighbours tied for {100 * self.tied:.1f}%\n"
             f"bit balance {self.balance:.3f} (worst bit {self.least_balance:.3f}, {self.constant_bits} constant)\n"
             f"mean absolute correlation between bits {self.correlation:.3f}"
         )
 
 
 def code_report(codes: Codes, n_bits: int) -> CodeReport:
-    """Balance, correlation and number of distinct codes."""
+    """Balance and correlation of the bits, number and entropy of distinct codes, ties among the nearest."""
     check_codes(codes, n_bits)
     if not len(codes):
         raise ValueError("codes must hold at least one code, got none")
@@ -170,6 +179,7 @@ def code_report(codes: Codes, n_bits: int) -> CodeReport:
     scale = np.where(varies, np.sqrt(np.where(varies, variance, 1)), np.inf)
     correlation = np.abs(covariance / np.outer(scale, scale))
     pairs = n_bits * (n_bits - 1)
+    shares = np.unique(codes, axis=0, return_counts=True)[1] / len(codes)
     balance = 1 - np.abs(2 * mean - 1)
     return CodeReport(
         codes=len(codes),
@@ -178,8 +188,25 @@ def code_report(codes: Codes, n_bits: int) -> CodeReport:
         least_balance=float(balance.min()),
         constant_bits=int((~varies).sum()),
         correlation=float((correlation.sum() - np.trace(correlation)) / pairs),
-        distinct=len(np.unique(codes, axis=0)),
+        distinct=len(shares),
+        entropy=max(0.0, float(-(shares @ np.log2(shares)))),
+        tied=tied_share(codes),
     )
+
+
+def tied_share(codes: Codes) -> float:
+    """The share of codes whose `FIRST` nearest others are all at one distance; 0 where there are fewer others."""
+    base = codes[:: -(-len(codes) // MOST_CODES)]
+    if len(base) <= FIRST:
+        return 0.0
+    asked = np.arange(0, len(base), -(-len(base) // ASKED))
+    tied = 0
+    for _, block in distance_blocks(base[asked], base):
+        # The nearest is the code itself or one that is equal to it; without it, the rest begins.
+        nearest = np.partition(block, FIRST, axis=1)[:, : FIRST + 1]
+        nearest.sort(axis=1)
+        tied += int((nearest[:, 1] == nearest[:, FIRST]).sum())
+    return tied / len(asked)
 
 
 def moments(codes: Codes, n_bits: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

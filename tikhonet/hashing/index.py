@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from tikhonet.hashing.asymmetric import by_scores, check_scores
 from tikhonet.hashing.codes import Codes, check_codes, check_n_bits, is_whole, n_bytes
 from tikhonet.hashing.engines import Engine, FaissEngine, HashEngine, ListsEngine, NumpyEngine, has_faiss
 from tikhonet.model import storage
@@ -100,10 +101,27 @@ class HammingIndex:
         self.codes, self.ids = left, self.ids[keep]
         return self
 
-    def search(self, codes: Codes, k: int) -> tuple[NDArray[np.int32], Ids]:
+    def search(
+        self, codes: Codes, k: int, *, scores: ArrayLike | None = None, candidates: int = 1000
+    ) -> tuple[NDArray[Any], Ids]:
         """The k nearest of each query: distances and ids, queries x k.
 
         Where a "hash" or "ivf" index finds fewer, the rest has id -1 and distance n_bits + 1.
+
+        Parameters
+        ----------
+        codes : array of uint8
+            Packed codes of the queries.
+        k : int
+            Neighbours of each.
+        scores : array of shape (queries, n_bits), optional
+            The real numbers whose signs are the queries' bits (`BCDHasher.decision_function`). They say how sure a bit
+            is, which their signs forget: with them, the `candidates` that are nearest by Hamming distance are put in
+            the order of the sum of |score| over the bits that differ, and the first k of these returned with it as
+            their distance. The index holds no more than without; a query costs some microseconds for each thousand
+            candidates beside the search.
+        candidates : int, default=1000
+            So many are put in order, at least k.
         """
         check_codes(codes, self.n_bits)
         self._need_lists("search")
@@ -115,13 +133,25 @@ class HammingIndex:
                 "k",
                 f"k must be a whole number from 1 to {len(self)}, the number of codes in the index, got {k}{remedy}",
             )
-        distances, positions = self._engine.search(contiguous(codes), int(k))
-        if self.kind in ("flat", "numpy"):
-            return distances, self.ids[positions]
+        distances, positions = self._nearest(codes, int(k), scores, candidates)
         missing = positions < 0
-        return np.where(missing, self.n_bits + 1, distances).astype(np.int32), np.where(
-            missing, -1, self.ids[positions]
-        )
+        if not missing.any():
+            return distances, self.ids[positions]
+        kind = distances.dtype
+        return np.where(missing, self.n_bits + 1, distances).astype(kind), np.where(missing, -1, self.ids[positions])
+
+    def _nearest(
+        self, codes: Codes, k: int, scores: ArrayLike | None, candidates: int
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Distances and positions, by Hamming distance or by scores."""
+        if scores is None:
+            return self._engine.search(contiguous(codes), k)
+        if not is_whole(candidates) or candidates < 1:
+            message = f"candidates must be a whole number of at least 1, got {candidates!r}; 1000 is the default"
+            raise ArgumentError("candidates", message)
+        checked = check_scores(scores, codes, self.n_bits)
+        positions = self._engine.search(contiguous(codes), min(len(self), max(k, int(candidates))))[1]
+        return by_scores(checked, self.codes, positions, k)
 
     def within(self, codes: Codes, radius: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Ids]:
         """All at distance `radius` or less: (limits, distances, ids).

@@ -101,12 +101,12 @@ class Category(Column):
     @classmethod
     def learn(cls, values: Values, weight: Floats, bins: int) -> Category:
         absent = values.missing
-        seen: dict[Any, int] = {}
         present = values.array[~absent].tolist()
-        where = np.fromiter((seen.setdefault(value, len(seen)) for value in present), np.intp, len(present))
+        seen = {value: place for place, value in enumerate(dict.fromkeys(present))}
         known = [plain(value) for value in seen]
         if len(known) <= ONE_HOT:
             return Category(values.name, tuple(sorted(known)), bool(absent.any()))
+        where = np.fromiter(map(seen.__getitem__, present), np.intp, len(present))
         total = np.bincount(where, weight[~absent])
         # Rounded, so that equal shares are equal whatever the order of the rows that they were added in.
         share = np.round(total / total.sum(), 9).tolist()
@@ -126,7 +126,7 @@ class Category(Column):
         present = values.array[~absent].tolist()
         self._check_type(present)
         known = {value: self.code(plain(value)) for value in set(present)}
-        codes[~absent] = [known[value] for value in present]
+        codes[~absent] = list(map(known.__getitem__, present))
         return [codes]
 
     def code(self, name: CategoryName) -> int:

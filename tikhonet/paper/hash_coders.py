@@ -21,15 +21,19 @@ from torch import Tensor
 
 from tikhonet.descent.result import Status
 from tikhonet.estimators import BCDClassifier
-from tikhonet.hashing.codes import Codes, pack
+from tikhonet.hashing.codes import Codes, code_report, pack
 from tikhonet.hashing.codewords import codewords
+from tikhonet.hashing.engines import require_faiss
 from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.hashing.neighbours import NEAREST, neighbour_recall, true_neighbours
+from tikhonet.hashing.retrieval import evaluate
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.graph import Network
 from tikhonet.paper.baselines.admm import QuadraticPenalty
 from tikhonet.paper.baselines.backprop import Backprop
 from tikhonet.paper.baselines.classical_hashes import ClassifierHash, Hash
 from tikhonet.paper.experiment import Method, Watch
+from tikhonet.paper.labelled_images import Database
 from tikhonet.paper.network_trials import plain
 from tikhonet.paper.records import finite
 from tikhonet.problem.lifts import Fenchel
@@ -40,6 +44,8 @@ Coder = Callable[[Rows], Codes]
 Trained = tuple[Coder, dict[str, Any]]
 """A function from rows to packed codes, and the fields of the record that tell of its training."""
 CHUNK = 8192
+ASKED = 1000
+"""Queries whose true neighbours are sought."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,23 @@ class HashMethod(Method):
 
     @abstractmethod
     def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained: ...
+
+    def judge(self, coder: Coder, data: Database) -> dict[str, Any]:
+        """The fields of the record that tell how good the codes are: retrieval, the codes themselves, neighbours."""
+        base, queries = coder(data.X), coder(data.X_query)
+        asked, k = slice(ASKED), nearest(len(base))
+        labels = {"query_labels": data.y_query[asked], "base_labels": data.y}
+        found = neighbour_recall(queries[asked], data.X_query[asked], base, data.X, k=k, **labels)
+        return {
+            "retrieval": evaluate(queries, data.y_query, base, data.y, n_bits=self.bits).to_dict(),
+            "codes": code_report(base, self.bits).to_dict(),
+            "neighbours": {"neighbour_recall": found.expected, "k": k, "asked": len(queries[asked])},
+        }
+
+
+def nearest(rows: int) -> int:
+    """How many true neighbours are sought among so many rows."""
+    return max(1, min(NEAREST, rows // 100))
 
 
 @dataclass(frozen=True)
@@ -76,7 +99,7 @@ class Hasher(HashMethod):
     def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained:
         model = BCDHasher(network=self.network, n_bits=self.bits, random_state=seed, **self.parameters)
         fields = fit(model, X, y, watch)
-        return by_chunks(model.transform), fields
+        return by_chunks(model.transform), fields | {"mixture": model.mixture_.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -153,6 +176,58 @@ class Classical(HashMethod):
         message = "Fitted in closed form or by a fixed number of steps."
         fields = {"seconds": time.perf_counter() - clock, "loss": [], "status": "FITTED", "message": message}
         return fitted.codes, fields
+
+
+@dataclass(frozen=True)
+class Quantised(HashMethod):
+    """Product quantisation of faiss: a byte for each of equal parts of the inputs, which stands for one of 256 centres.
+
+    A query is compared with the centres as it is, so nothing of it is rounded; there is no Hamming distance.
+    """
+
+    def settings(self) -> dict[str, Any]:
+        return {"parts": self.bits // 8, "centres": 256}
+
+    def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained:
+        faiss = require_faiss()
+        clock = time.perf_counter()
+        width = -(-X.shape[1] // (self.bits // 8)) * (self.bits // 8)
+        centres = min(8, int(np.log2(len(X))))  # as bits: there cannot be more than rows
+        quantiser = faiss.ProductQuantizer(width, self.bits // 8, centres)
+        quantiser.cp.seed = seed + 1
+        quantiser.cp.min_points_per_centroid = 1
+        quantiser.train(padded(X, width))
+        message = "Fitted by faiss's k-means."
+        fields = {"seconds": time.perf_counter() - clock, "loss": [], "status": "FITTED", "message": message}
+
+        def coder(rows: Rows) -> Codes:
+            return np.asarray(quantiser.decode(quantiser.compute_codes(padded(rows, width)))[:, : X.shape[1]])
+
+        return coder, fields
+
+    def judge(self, coder: Coder, data: Database) -> dict[str, Any]:
+        base, queries = torch.from_numpy(coder(data.X)), torch.from_numpy(data.X_query[:ASKED].astype(np.float32))
+        truth, k = torch.from_numpy(data.X.astype(np.float32)), nearest(len(base))
+        average, found = [], []
+        for rows in torch.arange(len(queries)).split(100):
+            same = torch.from_numpy(data.y_query[rows.numpy()][:, None] == data.y)
+            order = (base.square().sum(1) - 2 * queries[rows] @ base.T).argsort(dim=1, stable=True)
+            right = same.gather(1, order).double()
+            precision = right.cumsum(1) / torch.arange(1, len(base) + 1)
+            average.append((precision * right).sum(1) / right.sum(1))
+            near = torch.from_numpy(true_neighbours(queries[rows], truth, k, same))
+            found.append(near.gather(1, order[:, :k]).sum(1) / near.sum(1))
+        mean = float(torch.cat(average).mean())
+        return {
+            "retrieval": {"mean_average_precision": {"expected": mean, "lower": mean, "upper": mean}},
+            "codes": {"distinct": len(np.unique(base.numpy(), axis=0)), "codes": len(base), "n_bits": self.bits},
+            "neighbours": {"neighbour_recall": float(torch.cat(found).mean()), "k": k, "asked": len(queries)},
+        }
+
+
+def padded(X: Rows, width: int) -> NDArray[np.float32]:
+    """The rows with columns of zeros behind, so that they have equal parts."""
+    return np.ascontiguousarray(np.pad(X.astype(np.float32), ((0, 0), (0, width - X.shape[1]))))
 
 
 def fit(model: BCDHasher | BCDClassifier, X: Rows, y: Rows, watch: Watch) -> dict[str, Any]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from tikhonet.hashing.ties import Tied
 from tikhonet.paper.comparison import Comparison, Row
 from tikhonet.paper.records import Record
 
-DASHED = ("fewer", "words", "sdh", "pca", "random")
+DASHED = ("fewer", "words", "same", "short", "sdh", "pca", "random")
 """Drawn with dashed lines, beside another method of the same colour."""
 SHORTER = {
+    "BCD, labels and neighbours": "BCD, both",
+    "Product quantisation": "PQ",
     "Principal components": "PCA",
     "BCD, class codewords": "BCD, codewords",
     "BCD, learned codes": "BCD, learned",
@@ -35,6 +37,12 @@ class HashRecord(Record):
     """`Retrieval.to_dict()`; empty where training diverged."""
     codes: dict[str, Any]
     """`CodeReport.to_dict()` of the database."""
+    neighbours: dict[str, Any] = field(default_factory=dict)
+    """How many of the truly nearest images of the query's class are found: `recall` of so many (`k`), by `queries`."""
+    mixture: dict[str, Any] = field(default_factory=dict)
+    """`Mixture.to_dict()`, where some bits know neighbours."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"neighbours", "mixture"})
 
     @property
     def score(self) -> float | None:
@@ -86,8 +94,13 @@ class Coding(Row):
         return Tied(*(fmean(part[name] for part in found) for name in ("expected", "lower", "upper")))
 
     def measure(self, name: str) -> float | None:
-        """A measure without ties: of the retrieval such as "precision_within", or of the codes such as "balance"."""
-        return self.mean(lambda record: (record.retrieval | record.codes)[name]) if self.precision else None
+        """A measure without ties: of the retrieval such as "precision_within", or of the codes such as "balance".
+
+        None where a record does not have it: those of version 0.1, and of methods whose codes have no Hamming distance.
+        """
+        found = [(record.retrieval | record.codes | record.neighbours).get(name) for record in self.records]
+        known = [value for value in found if value is not None]
+        return fmean(known) if known and len(known) == len(found) else None
 
     @property
     def seconds(self) -> float:

@@ -1,7 +1,8 @@
 """Labelled images as rows: a training and a test part, or for hashing (Sec. 3.3.2) a database and queries.
 
 The database is a data set's training part, the queries are its test part. Either all of the database is trained on, and
-all test images are queries; or 5,000 of its images, each class by its share, and 1,000 queries.
+all test images are queries; or 5,000 of its images, each class by its share, and 1,000 queries. Or three classes are
+unseen: they alone are searched, and the other ones alone are trained on.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from tikhonet.data.gist import gist
 SETS = ("digits", "mnist", "fashion-mnist")
 """The digits are scikit-learn's of 8 x 8 pixels, which need no download."""
 TRAINED, QUERIES = 5000, 1000
+UNSEEN = 3
 
 
 @dataclass(frozen=True)
@@ -33,16 +35,20 @@ class Setting:
     hidden: tuple[int, ...]
     gist: bool = False
     part: bool = False
+    unseen: bool = False
 
 
 MNIST, CIFAR10 = (256,) * 48, (1024,) * 16
 """The paper's networks."""
 SETTINGS = {
     "digits": Setting("digits", (64,) * 16),
+    "digits-unseen": Setting("digits", (64,) * 16, unseen=True),
     "mnist": Setting("mnist", MNIST),
     "mnist-5000": Setting("mnist", MNIST, part=True),
+    "mnist-unseen": Setting("mnist", MNIST, unseen=True),
     "cifar10": Setting("cifar10", CIFAR10, gist=True),
     "cifar10-5000": Setting("cifar10", CIFAR10, gist=True, part=True),
+    "cifar10-unseen": Setting("cifar10", CIFAR10, gist=True, unseen=True),
     "cifar10-pixels": Setting("cifar10", CIFAR10),
     "cifar10-pixels-5000": Setting("cifar10", CIFAR10, part=True),
 }
@@ -144,6 +150,8 @@ class Database:
     seen: str = "pixels"
     labels: tuple[str, ...] = ()
     trained: NDArray[Any] | None = None
+    unseen: bool = False
+    """Whether a trial keeps `UNSEEN` classes from the training, and searches these alone."""
 
     def __post_init__(self) -> None:
         for part, X, y, images in (
@@ -169,6 +177,23 @@ class Database:
     def y_train(self) -> NDArray[Any]:
         return self.y if self.trained is None else self.y[self.trained]
 
+    def of_trial(self, seed: int) -> Trial:
+        """What a trial learns from and what it searches; where classes are unseen, the seed draws them."""
+        if not self.unseen:
+            return Trial(self.X_train, self.y_train, self)
+        drawn = np.random.default_rng(seed).choice(np.unique(self.y), UNSEEN, replace=False)
+        base, queries = np.isin(self.y, drawn), np.isin(self.y_query, drawn)
+        searched = replace(
+            self,
+            X=self.X[base],
+            y=self.y[base],
+            X_query=self.X_query[queries],
+            y_query=self.y_query[queries],
+            images=self.images[base],
+            query_images=self.query_images[queries],
+        )
+        return Trial(self.X[~base], self.y[~base], searched)
+
     def describe(self) -> dict[str, Any]:
         """Everything that identifies the data in a record; the digest is of all that is learned from and searched."""
         trained = () if self.trained is None else (self.trained,)
@@ -185,6 +210,14 @@ class Database:
             "labels": list(self.labels) or [str(number) for number in range(classes)],
             "sha256": digest(self.X, self.X_query, self.y, self.y_query, *trained),
         }
+
+
+class Trial(NamedTuple):
+    """The rows that a trial learns from, and those that it searches."""
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    searched: Database
 
 
 def read_database(name: str, read: Callable[[str, str], Dataset]) -> Database:
@@ -207,6 +240,7 @@ def read_database(name: str, read: Callable[[str, str], Dataset]) -> Database:
         "GIST-like descriptors" if setting.gist else "pixels",
         base.classes,
         trained,
+        setting.unseen,
     )
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,9 @@ class Record:
     pictures: dict[str, str] = field(default_factory=dict)
     """Arrays by name, as `pack_pictures` writes them; empty unless the page shows this trial."""
 
+    later: ClassVar[frozenset[str]] = frozenset()
+    """Fields that records of earlier versions do not have."""
+
     @property
     def name(self) -> str:
         return f"{self.method}-{self.trial}"
@@ -96,10 +99,10 @@ class Record:
     def parse(cls, content: Mapping[str, Any], where: str) -> Self:
         """The record of this kind in a line of a file; `RecordError` naming the line where it has another form."""
         names = {field.name for field in fields(cls)}
-        if set(content) != names:
-            wrong = ", ".join(sorted(set(content) ^ names))
+        if differing := (set(content) ^ names) - (cls.later - set(content)):
+            wrong = ", ".join(sorted(differing))
             raise RecordError(f"{where} must hold exactly the fields of a record, but differs in {wrong}; {REMEDY}")
-        for known in fields(cls):
+        for known in (known for known in fields(cls) if known.name in content):
             value, kinds = content[known.name], KINDS[str(known.type)]
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
                 got = type(value).__name__

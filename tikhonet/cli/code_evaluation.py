@@ -1,0 +1,76 @@
+"""How good the codes of a saved hasher are: labels, true neighbours, and the codes themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tikhonet.cli.inputs import SavedModel, Source
+from tikhonet.cli.mistakes import Failure
+from tikhonet.cli.outputs import Answer, facts
+from tikhonet.cli.progress import by_chunks
+from tikhonet.data.tables import Table
+from tikhonet.hashing import code_report, evaluate, neighbour_recall
+
+QUERIES, NEAREST = 1000, 100
+"""Rows of a file that are queries, at most a tenth of them; true neighbours that are sought, at most 1 in 100 rows."""
+
+
+def evaluate_codes(saved: SavedModel, source: Source, database: str | None) -> Answer:
+    """Search the database for the queries, and measure what is found."""
+    queries, base = sides(saved, source, database)
+    n_bits = int(saved.estimator.n_bits)
+    asked, held = (by_chunks(saved.estimator.transform, rows.X, "hashing") for rows in (queries, base))
+    X, Y = (by_chunks(saved.estimator._check_inputs, rows.X, "reading") for rows in (queries, base))
+    scaling, k = saved.estimator.model_.scaling, max(1, min(NEAREST, len(held) // 100))
+    options: dict[str, Any] = {}
+    if labels := queries.y is not None and base.y is not None:
+        assert queries.y is not None
+        options = {"query_labels": queries.y[:QUERIES], "base_labels": base.y}
+    near = neighbour_recall(asked[:QUERIES], scaling(X[:QUERIES]), held, scaling(Y), k=k, **options)
+    report = code_report(held, n_bits)
+    title = source.title("test")
+    document: dict[str, Any] = {"model": saved.path, "data": title, "task": "hash", "queries": len(asked)}
+    document |= {"database": len(held), "n_bits": n_bits, "neighbours": {"k": k, **near.to_dict()}}
+    shown = {}
+    if labels:
+        found = evaluate(asked, queries.y, held, base.y, n_bits=n_bits)
+        document["retrieval"] = found.to_dict()
+        shown = {
+            "mAP": found.mean_average_precision,
+            "ball": f"radius {found.radius}: precision {found.precision_within:.4f}, recall {found.recall_within:.4f}, "
+            f"{100 * found.empty_balls:.1f}% empty",
+        }
+    whose = "of the query's label " if labels else ""
+    shown |= {
+        "neighbours": f"{near} of the {k} truly nearest {whose}come first",
+        "codes": f"{report.distinct:,} distinct, entropy {report.entropy:.1f} bits, "
+        f"the first five neighbours tied for {100 * report.tied:.1f}%",
+    }
+    document["report"] = report.to_dict()
+    data = f"{title}: {len(asked):,} queries, {len(held):,} codes of {n_bits} bits"
+    return Answer(document, facts(data=data, **shown))
+
+
+def sides(saved: SavedModel, source: Source, database: str | None) -> tuple[Table, Table]:
+    """The queries and the rows that are searched.
+
+    A data set has both; of a file a tenth of the rows are queries, unless another file is searched.
+    """
+    queries = saved.rows(source, "test")
+    if database is not None or source.name:
+        named = replace(source, data=database or source.data, split=None if database else "train")
+        return queries, saved.rows(named, "train")
+    rows = len(queries.X)
+    if rows < 20:
+        raise Failure(f"{source.data} must hold at least 20 rows to search among, got {rows}; name a --database")
+    asked = np.zeros(rows, bool)
+    asked[:: max(10, -(-rows // QUERIES))] = True
+    return some(queries, asked), some(queries, ~asked)
+
+
+def some(table: Table, mask: Any) -> Table:
+    names = tuple(np.array(table.row_names)[mask]) if table.row_names else ()
+    return replace(table, X=table.X[mask], y=None if table.y is None else table.y[mask], row_names=names)
