@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
-from statistics import fmean, median, pstdev
+from statistics import fmean, median
 from typing import Any
 
-from blocks import ROOT, TABLES, basis_of, markdown, mean, measured, table
-from scipy.stats import rankdata
+from blocks import ROOT, basis_of, markdown, mean, measured, table
 
 
 @table
@@ -177,36 +175,55 @@ def exported_sizes() -> str:
     return markdown(head, rows) + basis_of(run)
 
 
-MODELS = ("BCD", "MLP", "MLP tuned", "HistGradientBoosting", "linear")
+@table
+def distributed_runs() -> str:
+    """Bytes and CPU seconds by number of processes."""
+    run = measured("distributed")
+    rows = [
+        [
+            f"{name}, {processes}",
+            f"{found['sums']}",
+            f"{found['bytes'] / 1e6:.2f}",
+            f"{found['model'] / 1e6:.2f}",
+            f"{found['cpu']:.1f}",
+            f"{found['speedup_cpu']:.2f}",
+        ]
+        for name in ("trainer", "alg1")
+        for processes, runs in run["values"]["runs"].items()
+        for found in (runs[name],)
+    ]
+    head = ["solver, processes", "sums", "MB sent", "by the model", "CPU seconds, slowest rank", "1 process / this"]
+    values = run["values"]
+    note = f"{values['rows']:,} rows: an epoch of the trainer, {values['iterations']} iteration of Alg. 1."
+    return markdown(head, rows) + basis_of(run, note)
 
 
-def tabular(task: str, features: str) -> str:
-    """Mean scores over the splits (standard deviation) of every table, then mean rank, fit time and probabilities."""
-    lines = (ROOT / "results" / "tabular" / "fits.jsonl").read_text().splitlines()
-    fits = [fit for fit in map(json.loads, lines) if (fit["task"], fit["features"]) == (task, features)]
-    models = sorted({fit["model"] for fit in fits}, key=lambda name: MODELS.index(name) if name in MODELS else 99)
-    names = list(dict.fromkeys(fit["table"] for fit in fits))
-    found: dict[tuple[str, str], list[float]] = {(name, model): [] for name in names for model in models}
-    for fit in fits:
-        found[fit["table"], fit["model"]].append(100 * fit["score"])
-    rows = [[name, *(f"{fmean(v):.1f} ({pstdev(v):.1f})" for v in (found[name, m] for m in models))] for name in names]
-    ranks = [rankdata([-round(fmean(found[name, model]), 2) for model in models]) for name in names]
-    rows.append(["mean rank", *(f"{fmean(column):.2f}" for column in zip(*ranks, strict=True))])
-    for title, key, total in (
-        ("fit time, CPU s", "cpu_seconds", True),
-        ("log loss", "log_loss", False),
-        ("ece", "ece", False),
-    ):
-        values = [[fit[key] for fit in fits if fit["model"] == model and key in fit] for model in models]
-        if all(values):
-            rows.append([title, *(f"{sum(v):.1f}" if total else f"{fmean(v):.3f}" for v in values)])
-    (machine,) = {fit["machine"] for fit in fits}
-    splits = len({fit["seed"] for fit in fits})
-    return (
-        f"{markdown(['table', *models], rows)}\n\n({splits} splits, {machine}; records: `results/tabular/fits.jsonl`.)"
+@table
+def distributed_bytes() -> str:
+    """How many times more DDP sends."""
+    values = measured("distributed")["values"]
+    epochs = values["to_goal"]
+    both = f"{min(epochs['adam'])} epochs of batch 128 against {max(epochs['trainer'])} of batch 1000"
+    rows = [
+        ["a pass of Alg. 1, against an epoch with batch 128", f"{values['full_batch']['alone']:.0f}"],
+        ["the same, with stationarity measured in every pass", f"{values['full_batch']['measured']:.0f}"],
+        [f"the trainer to 1.6% test error, against Adam ({both})", f"{values['trainer']:.1f}"],
+    ]
+    return markdown(["60,000 rows of MNIST", "times that DDP sends more bytes"], rows) + (
+        "\n\n(Epochs: the timed runs of `results/time_to_error/mnist-60000.jsonl`, the fastest of Adam's and the "
+        "slowest of the trainer's; bytes: the model above.)"
     )
 
 
-for task in ("classes", "numbers"):
-    for features in ("scaled", "raw"):
-        TABLES[f"tabular-{task}-{features}"] = partial(tabular, task, features)
+@table
+def distributed_simulated() -> str:
+    """The cost model at many workers."""
+    values = measured("distributed")["values"]
+    rows = [
+        [f"{line['workers']:,}", f"{line['rows']:.0e}", *(f"{line[name]:,.1f}" for name in ("trainer", "ddp", "alg1"))]
+        for line in values["simulated"]
+    ]
+    note = f"{values['flops']:.0e} operations a second and worker, {values['bandwidth']:.2e} bytes a second, "
+    return markdown(["workers", "rows", "trainer", "DDP Adam", "Alg. 1"], rows) + (
+        f"\n\n({note}{values['latency']:.0e} seconds a message; simulated, not measured.)"
+    )

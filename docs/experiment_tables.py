@@ -170,18 +170,18 @@ def hashing_table(folder: str) -> str:
 
 
 @table
-def hashing_neighbours_mnist() -> str:
-    return neighbour_table("hashing-neighbours-mnist")
+def hashing_neighbours_digits() -> str:
+    return neighbour_table("hashing-digits", 32)
 
 
 @table
 def hashing_neighbours_unseen() -> str:
-    return neighbour_table("hashing-neighbours-unseen")
+    return neighbour_table("hashing-digits-unseen", 32)
 
 
-def neighbour_table(folder: str) -> str:
+def neighbour_table(folder: str, bits: int) -> str:
     """Codes of one length: labels, the order within a class, and how many codes there are."""
-    found = by(records(folder), "way")
+    found = by([record for record in records(folder) if record["bits"] == bits], "way")
     rows = []
     for own in (found[way] for way in WAYS if way in found):
         codes, balls = [record["codes"] for record in own], [record["retrieval"] for record in own]

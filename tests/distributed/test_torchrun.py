@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from scipy.stats import ttest_ind
 
 from tests.distributed import worker
 from tikhonet import Ranks
@@ -32,7 +33,7 @@ def alone():
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    return launch(2, "full_batch,sums,trainer,estimators", tmp_path_factory.mktemp("two"))
+    return launch(2, "full_batch,sums,trainer,errors,estimators", tmp_path_factory.mktemp("two"))
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,11 @@ def test_a_trainer_with_unequal_rows_is_the_same_on_all_ranks(two):
     assert first == second
     assert first["steps"] == 3 * round(worker.ROWS / 200)
     assert first["calls"] < 8
+
+
+def test_the_trainers_error_over_seeds_does_not_depend_on_the_number_of_processes(two):
+    alone = worker.errors(Ranks())
+    assert ttest_ind(alone, two[0]["errors"]).pvalue > 0.01
 
 
 def test_estimators_learn_from_the_rows_of_all_ranks_and_agree(two):

@@ -91,6 +91,19 @@ def trainer(ranks):
     }
 
 
+def errors(ranks):
+    """Test errors of trainings with eight seeds, in batches of 200 rows over all ranks."""
+    X, y = data()
+    problem, rows = Problem(NETWORK, lift=Fenchel()), ranks.shard(1500)
+    T, found = problem.loss.encode(y, 3).float(), []
+    for seed in range(8):
+        solver = Stochastic(epochs=4, batch_size=200 // ranks.size)
+        blocks = solver.run(problem, X[rows], T[rows], seed=seed, reduce=ranks).blocks
+        scores = NETWORK.features(X[1500:], blocks.W) @ blocks.V.T
+        found.append(float((scores.argmax(1) != y[1500:]).float().mean()))
+    return found
+
+
 def estimators(ranks):
     """Estimators with unequal rows, a class and a category that one rank alone has, and missing numbers on one."""
     import numpy as np

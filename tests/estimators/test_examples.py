@@ -14,3 +14,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_example(name, capsys):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert "test" in capsys.readouterr().out
+
+
+def test_the_example_of_ray_train_runs_where_ray_is_installed(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("ray.train")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / "ray_train.py"), run_name="__main__")
+    assert "accuracy" in capsys.readouterr().out

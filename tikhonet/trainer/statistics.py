@@ -20,8 +20,7 @@ from tikhonet.network.registry import Registry
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, added_up, keep
-from tikhonet.problem.sets import ConvexSet
-from tikhonet.trainer.batches import Batch, add_numbers
+from tikhonet.trainer.batches import Batch, add_numbers, largest_of
 from tikhonet.trainer.saving import changed, saved
 from tikhonet.trainer.sweep import TINY
 
@@ -30,7 +29,7 @@ FIRST_ITERATIONS = 3
 ROWS_PER_FEATURE = 3
 """Rows of a batch, by feature, that a full V-step of a loss that is not quadratic needs; fewer make it shorter."""
 RESIDUAL = 1e-2
-"""The residual of the last V-step, relative to the gradient at zero."""
+"""The residual of a V-step in a set, and of the last one, relative to the gradient at zero."""
 REFIT_STEPS = 200
 """Steps of a V-step in a set, and of the last one, at most: each of these looks at all rows."""
 KEPT = 50_000_000
@@ -205,13 +204,12 @@ class RunningClassifier:
         share = min(1.0, max(known, total / sums.weight))
         return changed(sums, V=V - share * sums.solve(loss, ridge, gradient.T))
 
-    def within(self, set_: ConvexSet, loss: Loss, ridge: float) -> RunningClassifier:
+    def within(self, problem: Problem, ridge: float) -> RunningClassifier:
         """V in its set: nearly the best one there for a quadratic loss, else the nearest."""
-        if set_.everything or not loss.quadratic:
+        if (set_ := problem.V_set).everything or not problem.loss.quadratic:
             return changed(self, V=set_.project(self.V))
-        H, linear = ridged(loss, self.S.double(), ridge), self.T.double().T
-        best = minimise_quadratic(H, linear, set_, self.V, tol=RESIDUAL, max_iter=REFIT_STEPS)
-        return changed(self, V=best.point)
+        H, T = ridged(problem.loss, self.S.double(), ridge), self.T.double().T
+        return changed(self, V=minimise_quadratic(H, T, set_, self.V, tol=RESIDUAL, max_iter=REFIT_STEPS).point)
 
 
 def fit_classifier(
@@ -225,10 +223,11 @@ def fit_classifier(
     loss, set_ = problem.loss, problem.V_set
     sums, kept, size = RunningClassifier.start(V * unit), [], 0
     for batch in batches:
-        sums = sums.add(batch, add_numbers(reduce, batch.total)[0], beta=1.0, reduce=reduce)
+        sums = sums.add(batch, batch.total, beta=1.0)
         size += batch.X.numel()
         if not loss.quadratic and size <= KEPT:
             kept.append(batch)
+    sums = changed(sums, **added_up(reduce, {"S": sums.S, "T": sums.T}))  # the weight has no part in the fit
     if loss.quadratic and set_.everything:
         return sums.solve(loss, ridge, sums.T) / unit
     S, start = unit**2 * sums.S.double(), set_.project(V)
@@ -238,10 +237,11 @@ def fit_classifier(
         best: Tensor = minimise_quadratic(H, unit * sums.T.double().T, set_, start).point
         return best
     shift = ridge * float(S.diagonal().mean())
+    rows = kept if largest_of(reduce, size) <= KEPT else batches  # on all ranks alike
 
     def gradient(V: Tensor) -> Tensor:
         total = torch.zeros_like(V, dtype=torch.float64)
-        for A, targets, weight in kept if size <= KEPT else batches:
+        for A, targets, weight in rows:
             total += loss.gradient(targets, A @ (unit * V).T, weight).T @ A
         return unit * reduce(total) + shift * V.double()
 

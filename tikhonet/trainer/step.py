@@ -190,7 +190,7 @@ class Stepper:
                 features, rows, problem.loss, beta=pace.beta, ridge=ridge, reduce=self.reduce
             )
             if problem.V_set.cone:  # features are in units of their own, which other sets would have to know
-                classifier = classifier.within(problem.V_set, problem.loss, ridge)
+                classifier = classifier.within(problem, ridge)
         if fresh or pace.renews(state.step, pace.gram_every):
             designs = {n: problem.network.design(n, here.A) for n in layers}
             inputs = {n: metric_inputs(design, batch, rows, self.reduce) for n, design in designs.items()}

@@ -71,8 +71,8 @@ def targets_sweep(problem: Problem, V: Tensor, W: Weights, here: Pass, slope: Te
     """
     network, last = problem.network, problem.network.depth
     size = V @ V.T
-    bound = problem.loss.curvature * float(torch.linalg.eigvalsh(size)[-1])
-    V = V / (damping * float(size.diagonal().mean()) + bound + TINY)
+    bound = problem.loss.curvature * torch.linalg.eigvalsh(size)[-1].double()
+    V = V / (damping * size.diagonal().mean().double() + bound + TINY)
     grad_Z: Layers = {}
     for n in reversed(network.hidden):
         pull = slope @ V if n == last else None
