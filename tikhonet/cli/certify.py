@@ -94,9 +94,11 @@ def check_feasible(saved: SavedModel) -> Check:
 def check_stationary(saved: SavedModel, source: Source, tolerance: float | None) -> list[Check]:
     """How far the saved network is from a stationary point of f, U being its own features, and of its own loss."""
     lost = [name for name in ("loss", "lift", "gamma", "constraint") if name not in saved.header["parameters"]]
-    if saved.task in (None, "hash") or lost:
+    signs = getattr(saved.estimator, "monotonic_cst", None) is not None
+    if saved.task in (None, "hash") or lost or signs:
         reason = "it has no targets" if saved.task is None else "a model file does not keep the codes of its rows"
         reason = f"its {lost[0]} was an object, which a model file does not keep" if lost else reason
+        reason = "its weights have signs, by monotonic_cst, which it does not know" if signs else reason
         holds = False if tolerance is not None else None
         return [Check("stationary", "the point is stationary", holds, f"cannot be measured: {reason}")]
     rows = saved.rows(source, "train")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from tikhonet.estimators.all_ranks import row_count
 from tikhonet.estimators.constraints import COUNT, auto_or
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
+from tikhonet.estimators.monotone import Signs, column_signs
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Rows
 from tikhonet.estimators.several import fit_several
@@ -32,6 +33,7 @@ class AveragedEstimator(BCDEstimator):
     """An estimator that may average networks, with pieces of the numbers (`n_bins`) and without."""
 
     n_networks: Any = "auto"
+    monotonic_cst: Any = None
 
     _own_head: ClassVar[str]
     """The name of the default head."""
@@ -40,10 +42,14 @@ class AveragedEstimator(BCDEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
         "n_networks": auto_or(COUNT),
+        "monotonic_cst": ["array-like", dict, None],
     }
 
     def _fit_networks(self, inputs: Inputs, rows: Rows, target: Target, validation: Sequence[Rows]) -> Self:
         """Train one network on these rows, or several."""
+        if self.monotonic_cst is not None:
+            signs = Signs(column_signs(self, inputs), target.rises(rows.Y))
+            target = replace(target, signs=signs if signs.inputs.any() else None)  # type: ignore[type-var]
         different = row_count(len(rows))
         parameters = self._sized(different, inputs)
         if (count := self._networks(different, inputs)) == 1:
@@ -61,6 +67,8 @@ class AveragedEstimator(BCDEstimator):
 
     def _going_on(self) -> Self:
         """This estimator with the widths of the last fit where they are "auto"."""
+        if self.monotonic_cst is not None:
+            raise ArgumentError("monotonic_cst", "monotonic_cst must be None for partial_fit; use fit")
         if not (isinstance(self.hidden_layer_sizes, str) and self._last and self.network is None):
             return self
         sized = copy(self)

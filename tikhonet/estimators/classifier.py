@@ -59,6 +59,11 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
             belongs to training is that of the first. "auto" is 2 for 300 to 10,000 different rows where X has at most
             100 columns and neither `n_bins`, `network`, `skip`, `sparsity`, `constraint` or `warm_start` nor another
             solver, head or decision is given; else 1.
+        monotonic_cst : array-like of int or dict, default=None
+            Whether the probability of the second class rises with a column (1), falls (-1) or may do both (0), as in
+            scikit-learn's histogram gradient boosting: a number for each column, or by the names of columns. For two
+            classes, columns of numbers, `solver="stochastic"` and the heads "logistic" and "trained"; not with
+            `network`, `skip`, `constraint`, `sparsity`, `decision="energy"` or `partial_fit`.
         """,
     )
 

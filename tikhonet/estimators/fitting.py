@@ -249,6 +249,7 @@ def fit_all(
     training = rows.take(np.flatnonzero(~judge))
     held_out = [*watched, rows.take(np.flatnonzero(judge))] if judge.any() else []
     problem = build_problem(parameters, network, target.loss, add_numbers(reduce, training.weight.sum())[0])
+    problem = target.signs.confine(problem) if target.signs else problem
     plan = Plan(parameters, problem, target, scaling, seed, reduce, unit, session)
     start = (warm.model.W, warm.model.V) if warm and warm.model.network == network else None
     trained = plan.train(training, held_out, start=start)

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import is_multilabel
 from torch import Tensor
 
 from tikhonet.estimators.rows import Floats, Rows
-from tikhonet.estimators.targets import Classes
+from tikhonet.estimators.targets import Classes, Target
 from tikhonet.model.head_data import HeadData
 from tikhonet.model.heads import Head, HeadKind
 from tikhonet.model.links import Sigmoid
@@ -43,6 +43,9 @@ class Labels(Classes):
 
     def encode(self, Y: Floats) -> Tensor:
         return self.loss.marks(torch.from_numpy(Y))
+
+    def rises(self, Y: Floats) -> list[int]:
+        return Target.rises(self, Y)
 
     def head(self, V: Floats) -> HeadKind:
         if self.chosen_head != "logistic":

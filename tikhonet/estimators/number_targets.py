@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tikhonet.estimators.eval_metrics import EvalMetric
+from tikhonet.estimators.monotone import Signs
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.targets import Target
 from tikhonet.model.head_data import HeadData
 from tikhonet.model.heads import Head, HeadKind, make_head
 from tikhonet.model.links import Link
 from tikhonet.model.loss_head import LossHead
+from tikhonet.model.monotone_head import MonotoneHead
 from tikhonet.model.scaling import Standard, added
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
@@ -35,6 +37,7 @@ class Numbers(Target):
     """Whether y was a vector, so that predictions are one too."""
     standard: Standard | None = None
     metric: EvalMetric | None = None
+    signs: Signs | None = None
 
     def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
         if self.link.linear:
@@ -58,7 +61,12 @@ class Numbers(Target):
     def encode(self, Y: Floats) -> Tensor:
         return torch.from_numpy(self.units(Y))
 
+    def rises(self, Y: Floats) -> list[int]:
+        return [1] if Y.shape[1] == 1 else super().rises(Y)
+
     def head(self, V: Floats) -> HeadKind:
+        if self.signs and self.chosen_head == "ridge":
+            return MonotoneHead(V, 0, self.standard, trained_by=self.loss)
         by_name = isinstance(self.chosen_head, str)
         if by_name and self.chosen_head == "ridge" and not self.loss.quadratic:
             return LossHead(V, 0, self.standard, trained_by=self.loss)

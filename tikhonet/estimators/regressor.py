@@ -54,6 +54,11 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
             `history_` and all that belongs to training is that of the first. "auto" is 2 for 300 to 10,000 different
             rows where X has at most 100 columns and neither `n_bins`, `network`, `skip`, `sparsity`, `constraint` or
             `warm_start` nor another solver or head is given; else 1.
+        monotonic_cst : array-like of int or dict, default=None
+            Whether predictions rise with a column (1), fall (-1) or may do both (0), as in scikit-learn's histogram
+            gradient boosting: a number for each column, or by the names of columns. For one target, columns of
+            numbers, `solver="stochastic"` and the heads "ridge" and "trained"; not with `network`, `skip`,
+            `constraint`, `sparsity` or `partial_fit`.
         """,
     )
 

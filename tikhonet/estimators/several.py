@@ -49,7 +49,9 @@ def fit_several(
             with warnings.catch_warnings():
                 if done:  # the first said all that there is to say
                     warnings.simplefilter("ignore", StoppedShort)
-                done.append(fit(parameters, some, target, validation=judged_by, turn=turn, session=session))
+                done.append(
+                    fit(parameters, some, target.of_inputs(places), validation=judged_by, turn=turn, session=session)
+                )
             if done[-1].status in UNUSABLE or not done[0].model.scaling.varies.any():
                 break
     first, status = done[0], done[-1].status

@@ -24,13 +24,15 @@ from tikhonet.estimators.all_ranks import class_totals
 from tikhonet.estimators.callbacks import users_level
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.eval_metrics import EvalMetric, Judged
+from tikhonet.estimators.monotone import Signs
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.model.head_data import HeadData, cross_entropy, sharpness
 from tikhonet.model.heads import Head, HeadKind, head_names, make_head
 from tikhonet.model.model import Model
+from tikhonet.model.monotone_head import MonotoneHead
 from tikhonet.model.reading import check_growth
 from tikhonet.network.errors import ArgumentError
-from tikhonet.problem.losses import Loss
+from tikhonet.problem.losses import Logistic, Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.judge import Metric
@@ -47,6 +49,8 @@ class Target(ABC):
 
     loss: Loss
     metric: EvalMetric | None = None
+    signs: Signs | None = None
+    """Which inputs scores are to rise or fall with."""
     holds_out = True
     """Whether rows may be held out, to stop early by and to choose the head's strength on."""
     believes = False
@@ -63,6 +67,11 @@ class Target(ABC):
     def outputs(self, Y: Floats) -> int:
         """Columns of the targets of the loss."""
         return int(Y.shape[1])
+
+    def rises(self, Y: Floats) -> list[int]:
+        """Which scores rise (1) and which fall (-1) where predictions rise."""
+        message = "monotonic_cst needs one number or one of two classes a row, got another y; leave it out"
+        raise ArgumentError("monotonic_cst", message)
 
     @abstractmethod
     def head(self, V: Floats) -> HeadKind:
@@ -111,6 +120,10 @@ class Target(ABC):
         """What targets of the loss, scores of the network and weights mean to a metric: y, predictions and weights."""
         raise NotImplementedError
 
+    def of_inputs(self, places: NDArray[np.int64]) -> Self:
+        """The target of a network that takes these of the inputs only."""
+        return replace(self, signs=self.signs.take(places)) if self.signs else self  # type: ignore[type-var]
+
     def finished(self, trained: Trained) -> Self:
         """The target as it is kept after training."""
         return self
@@ -136,6 +149,7 @@ class Classes(Target):
     """By decision rule: probabilities are the softmax of this times the scores."""
     believes = True
     metric: EvalMetric | None = None
+    signs: Signs | None = None
 
     def in_numbers(self, y: Any, name: str = "y") -> Floats:
         """Labels as their places among the classes, in one column."""
@@ -169,7 +183,12 @@ class Classes(Target):
     def outputs(self, Y: Floats) -> int:
         return len(self.labels)
 
+    def rises(self, Y: Floats) -> list[int]:
+        return [-1, 1] if len(self.labels) == 2 else super().rises(Y)
+
     def head(self, V: Floats) -> HeadKind:
+        if self.signs and self.chosen_head == "logistic":
+            return MonotoneHead(V, len(self.labels), trained_by=Logistic())
         return make_head(self.chosen_head, V, len(self.labels))
 
     def score_loss(self, head: Head, data: HeadData) -> float:

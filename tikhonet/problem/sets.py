@@ -26,6 +26,9 @@ class ConvexSet(ABC):
     everything: ClassVar[bool] = False
     """Whether it holds all matrices, so that nothing needs to be projected."""
 
+    cone: ClassVar[bool] = False
+    """Whether it holds all multiples of its matrices, so that units do not matter."""
+
     @property
     def bounded(self) -> bool:
         """Whether no matrix of the set is larger than some number."""
@@ -63,6 +66,7 @@ class Everything(ConvexSet):
     """All matrices."""
 
     everything: ClassVar[bool] = True
+    cone: ClassVar[bool] = True
 
     def project(self, M: Tensor) -> Tensor:
         return M
@@ -76,6 +80,7 @@ class NonNegative(ConvexSet):
     """M >= 0."""
 
     name = "nonnegative"
+    cone: ClassVar[bool] = True
 
     def project(self, M: Tensor) -> Tensor:
         return M.clamp(min=0)
@@ -130,6 +135,24 @@ class Box(ConvexSet):
         low = torch.where(low.double() < lower.to(M.device), low.nextafter(low.new_tensor(torch.inf)), low)
         high = torch.where(high.double() > upper.to(M.device), high.nextafter(high.new_tensor(-torch.inf)), high)
         return low, torch.maximum(low, high)
+
+
+@dataclass(frozen=True)
+class Signed(ConvexSet):
+    """M_ij signs_ij >= 0: entries that must not be negative, or not positive, and any where the sign is 0."""
+
+    signs: Tensor
+    cone: ClassVar[bool] = True
+
+    def check(self, shape: tuple[int, int], name: str) -> None:
+        if tuple(self.signs.shape) != shape:
+            raise ValueError(f"the signs for {name} must have shape {shape}, got {tuple(self.signs.shape)}")
+
+    def project(self, M: Tensor) -> Tensor:
+        return torch.where(M * self.signs.to(M) < 0, 0.0, M)
+
+    def violation(self, M: Tensor) -> float:
+        return float(-(M * self.signs.to(M)).min()) if bool(M.isfinite().all()) else float("nan")
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ FIRST_ITERATIONS = 3
 ROWS_PER_FEATURE = 3
 """Rows of a batch, by feature, that a full V-step of a loss that is not quadratic needs; fewer make it shorter."""
 RESIDUAL = 1e-2
-"""The residual of the last V-step, relative to the gradient at zero."""
+"""The residual of a V-step in a set, and of the last one, relative to the gradient at zero."""
 REFIT_STEPS = 200
-"""Steps of the last V-step, at most: each of them looks at all rows."""
+"""Steps of a V-step in a set, and of the last one, at most: each of these looks at all rows."""
 KEPT = 50_000_000
 """Features that the last V-step keeps in memory, at most; more are computed anew for each of its steps."""
 DAMPINGS = (0.0, 1e-6, 1e-3, 1.0)
@@ -203,6 +203,13 @@ class RunningClassifier:
         known = add_numbers(reduce, len(rows.X))[0] / (ROWS_PER_FEATURE * len(sums.S))
         share = min(1.0, max(known, total / sums.weight))
         return changed(sums, V=V - share * sums.solve(loss, ridge, gradient.T))
+
+    def within(self, problem: Problem, ridge: float) -> RunningClassifier:
+        """V in its set: nearly the best one there for a quadratic loss, else the nearest."""
+        if (set_ := problem.V_set).everything or not problem.loss.quadratic:
+            return changed(self, V=set_.project(self.V))
+        H, T = ridged(problem.loss, self.S.double(), ridge), self.T.double().T
+        return changed(self, V=minimise_quadratic(H, T, set_, self.V, tol=RESIDUAL, max_iter=REFIT_STEPS).point)
 
 
 def fit_classifier(

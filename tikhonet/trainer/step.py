@@ -64,7 +64,7 @@ class Stepper:
         """The steps of a run of `total` batches like the `first`; the pools of dropout masks are drawn here."""
         network = problem.network
         size, largest = add_numbers(reduce, len(first.X))[0] / 1000, int(largest_of(reduce, len(first.X)))
-        confined = not all(problem.edge_set(pair).everything for pair in network.learned)
+        confined = not all(problem.edge_set(pair).cone for pair in network.learned)
         preset = recipe.preset(network, total * size > LONG, confined)
         constants = OF_IMAGES if any(edge.positions > 1 for edge in network.edges.values()) else {}
         pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging, **constants)
@@ -189,6 +189,8 @@ class Stepper:
             classifier = classifier.update(
                 features, rows, problem.loss, beta=pace.beta, ridge=ridge, reduce=self.reduce
             )
+            if problem.V_set.cone:  # features are in units of their own, which other sets would have to know
+                classifier = classifier.within(problem, ridge)
         if fresh or pace.renews(state.step, pace.gram_every):
             designs = {n: problem.network.design(n, here.A) for n in layers}
             inputs = {n: metric_inputs(design, batch, rows, self.reduce) for n, design in designs.items()}

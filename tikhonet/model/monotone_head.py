@@ -1,0 +1,79 @@
+"""A head whose scores rise with features that rise, and fall with those that fall.
+
+Minimise over V with a given sign for each feature, and b, the weights adding up to 1:
+
+    sum_i w_i loss(t_i, V f_i + b) + r/2 |V|^2,    r a share of the trace of the features' covariance
+
+It is the head of `LossHead` within bounds, for one number a row or for two classes, whose scores are opposite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+
+from tikhonet.model.head_data import HeadData, cross_entropy
+from tikhonet.model.heads import Head, HeadKind, Ridge
+from tikhonet.model.scaling import Floats
+from tikhonet.problem.losses import Loss, Squared
+
+STEPS = 300
+"""Quasi-Newton steps at most."""
+TOLERANCE = 1e-5
+"""The largest entry of the projected gradient to end at, where a mean loss is about 1."""
+
+
+def unit_signs(width: int) -> Floats:
+    """Whether the units of a layer rise (1) or fall (-1) with what is to rise: by turns.
+
+    ReLU is convex, so that a sum of rising units is too, and falling ones with negative weights add what is concave.
+    """
+    return np.where(np.arange(width) % 2, -1.0, 1.0)
+
+
+@dataclass
+class MonotoneHead(HeadKind):
+    """The head of the formula above."""
+
+    trained_by: Loss = Squared()
+    grid = Ridge.grid
+    default = Ridge.default
+    calibrated = True
+    _start: Floats | None = field(default=None, init=False, repr=False)
+
+    def loss(self, head: Head, data: HeadData) -> float:
+        scores = head(data.features)
+        if self.classes:
+            return cross_entropy(scores, data)
+        return float(data.sum(data.weight @ self._rows(self.trained_by.sharpened(), scores[:, 0], data)[0]))
+
+    def fit(self, data: HeadData, strength: float) -> Head:
+        """The head of this strength, from where the last one ended: first by the loss, then by it sharpened."""
+        share, signs = data.weight / data.total, unit_signs(data.features.shape[1])
+        centre = data.sum(share @ data.features)
+        variance = data.sum(share @ np.square(data.features - centre))
+        size = signs * np.where(variance > 0, np.sqrt(variance), 1.0)
+        features, shrink = (data.features - centre) / size, strength * variance.sum() / size**2
+
+        def objective(x: Floats, loss: Loss) -> tuple[float, Floats]:
+            rows, slope = self._rows(loss, features @ x[1:] + x[0], data)
+            sums = data.sum(np.concatenate([[share @ rows, share @ slope], (share * slope) @ features]))
+            sums[2:] += shrink * x[1:]
+            return float(sums[0]) + 0.5 * float(shrink @ x[1:] ** 2), sums[1:]
+
+        x = np.zeros(len(size) + 1) if self._start is None else self._start
+        bounds, options = [(None, None)] + [(0, None)] * len(size), {"maxiter": STEPS, "gtol": TOLERANCE, "maxcor": 20}
+        for loss in dict.fromkeys((self.trained_by, self.trained_by.sharpened())):
+            x = minimize(objective, x, (loss,), "L-BFGS-B", jac=True, bounds=bounds, options=options).x
+        self._start, coef = x, x[1:] / size
+        sides = np.array([-0.5, 0.5] if self.classes else [1.0])
+        return Head(np.outer(sides, coef), sides * (x[0] - coef @ centre))
+
+    def _rows(self, loss: Loss, scores: Floats, data: HeadData) -> tuple[Floats, Floats]:
+        """The loss of each row, and its slope in the score; of classes, the score of the second over the first."""
+        T = torch.from_numpy(data.Y if self.classes else self.targets(data))
+        S = torch.from_numpy(scores[:, None])
+        return loss.rows(T, S).numpy(), loss.slope(T, S).numpy()[:, 0]
