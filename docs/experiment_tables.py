@@ -148,7 +148,8 @@ def hashing_table(folder: str) -> str:
         ties = [record["retrieval"]["mean_average_precision"] for record in every]
         seconds, counts = field(every, "seconds"), sorted({len(part) for part in own if part})
         ball = own[lengths.index(longest)]
-        within = [fmean(record["retrieval"][name] for record in ball) for name in ("precision_within", "recall_within")]
+        names = [name for name in ("precision_within", "recall_within") if name in ball[0]["retrieval"]]
+        within = [fmean(record["retrieval"][name] for record in ball) for name in names]
         rows.append(
             [
                 every[0]["title"] + (f" ({every[0]['passes']} passes)" if every[0]["passes"] else ""),

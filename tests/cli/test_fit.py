@@ -188,6 +188,7 @@ def test_every_parameter_that_words_and_numbers_can_say_is_an_option_with_its_de
     objects = {"callbacks", "verbose", "warm_start"}
     elsewhere = {"hidden_layer_sizes": "hidden", "n_bits": "bits", "n_iter_no_change": "patience"}
     elsewhere |= {"random_state": "seed", "n_jobs": "threads", "categorical_features": "categorical"}
+    elsewhere |= {"memory_budget": "memory"}
     told = " ".join(run("fit", "--help").out.split())
     for Model in (BCDClassifier, BCDRegressor, BCDHasher):
         for name in set(Model().get_params()) - objects:

@@ -16,17 +16,22 @@ import sys
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections import Counter
+from contextlib import suppress
 from copy import deepcopy
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
+from tests.faults.kills import FITS, X, Y
 from tests.model.test_storage import reseal
-from tikhonet import BCDClassifier, BCDFeatures, BCDRegressor, Network
+from tikhonet import BCDClassifier, BCDFeatures, BCDRegressor, Checkpoint, Network
 from tikhonet.data import DataError, read_folder, read_table
+from tikhonet.estimators.checkpoints import CheckpointWarning, Stopped
 from tikhonet.hashing import BCDHasher, HammingIndex
 from tikhonet.model.export import CSRModel
 from tikhonet.model.reading import ModelFormatError
@@ -90,6 +95,16 @@ def model_files(folder):
     yield "csr", (folder / "csr").read_bytes(), use_csr
 
 
+def checkpoint_files(folder):
+    """A state of each solver, within a fit that goes on from it."""
+    for name in ("numbers", "under a budget", "proximal", "certified"):
+        place, asked = folder / f"states {name}", count(1)
+        with suppress(Stopped):
+            FITS[name](checkpoint=Checkpoint(place, stop=lambda asked=asked: next(asked) > 3)).fit(X, Y)
+        [state] = place.glob("0*.checkpoint")
+        yield f"state, {name}", state.read_bytes(), use_state(name, place, state.name)
+
+
 def index_files(folder):
     codes = np.random.default_rng(0).integers(256, size=(30, 8), dtype=np.uint8)
     for kind, settings in {"numpy": {}, "flat": {}, "hash": {"hash_bits": 8, "flips": 1}, "ivf": {"lists": 3}}.items():
@@ -132,6 +147,27 @@ def use_estimator(cls):
                         raise
                     continue
                 assert found.dtype.kind in "biUO" or np.isfinite(found).all(), f"{method} is not finite"
+
+    return use
+
+
+def use_state(name, place, file):
+    """A fit makes a step from the state, or says why not and begins anew; one in eight goes on to its end."""
+
+    def use(path):
+        for old in place.glob("*.checkpoint"):
+            old.unlink()
+        path.rename(place / file)
+        stop = None if zlib.crc32((place / file).read_bytes()) % 8 == 0 else lambda: True
+        with warnings.catch_warnings(record=True) as caught, suppress(Stopped):
+            warnings.simplefilter("always", CheckpointWarning)
+            try:
+                model = FITS[name](checkpoint=Checkpoint(place, stop=stop)).fit(X, Y)
+                assert np.isfinite(model.transform(X)).all(), "features are not finite"
+            except ArgumentError as error:  # the state says that it is one of other rows or parameters
+                raise ModelFormatError(str(error)) from None
+        if refused := [str(one.message) for one in caught if one.category is CheckpointWarning]:
+            raise ModelFormatError(refused[0])
 
     return use
 
@@ -316,7 +352,7 @@ def run(count, seed, folder):
     """The mistakes that were found, and how many mutants were refused and how many loaded."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        files = [*model_files(folder), *index_files(folder), *data_files(folder)]
+        files = [*model_files(folder), *checkpoint_files(folder), *index_files(folder), *data_files(folder)]
     for name, raw, use in files:  # what is imported late is imported before the hook watches
         (folder / "mutant").write_bytes(raw)
         try:

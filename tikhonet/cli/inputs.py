@@ -20,6 +20,7 @@ from tikhonet.data import NAMES, DataError, Dataset, Table, find_home, load, pla
 from tikhonet.data.bar import Bar
 from tikhonet.data.dataset import SPLITS
 from tikhonet.data.folder import Shape, shape_of
+from tikhonet.data.large_tables import stream_table
 from tikhonet.data.tables import Frame, TableFile, Wanted, default_names, is_number, whole_if_possible
 from tikhonet.model import storage
 
@@ -138,6 +139,17 @@ class Source:
         if self.label is not None:
             raise OptionError("--label", "is for files; images have the names of their folders")
         return table
+
+    def by_pieces(self) -> Table:
+        """The rows of a file that are read by pieces, its labels at once."""
+        given = {"--columns": self.columns, "--drop": self.drop, "--split": self.split, "--header": self.header}
+        for option, value in given.items():
+            if value is not None:
+                raise OptionError(option, "cannot go with --memory; leave out one of them")
+        if self.name:
+            raise OptionError("--memory", f"is for files (.npy, .parquet), got the data set {self.data}; leave it out")
+        number = self.label is not None and re.fullmatch(r"[+-]?\d+", self.label)
+        return stream_table(Path(self.data).expanduser(), int(str(self.label)) if number else self.label)
 
     def labels(self, table: Table, each: int | None) -> NDArray[Any]:
         """The labels of a table, `each` a row; None allows any number."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,14 +36,33 @@ REMEDIES = {
 KEPT_NOTE = b"\ntikhonet: stopping after this step, whose state is kept as a checkpoint\n"
 
 
-def by_chunks(function: Callable[[NDArray[Any]], NDArray[Any]], X: NDArray[Any], text: str) -> NDArray[Any]:
+def by_chunks(function: Callable[[NDArray[Any]], NDArray[Any]], X: Any, text: str) -> NDArray[Any]:
     """The function of all rows, some thousands at a time."""
-    parts = []
+    parts, pieces = [], X.pieces(CHUNK) if hasattr(X, "pieces") else (X[k : k + CHUNK] for k in range(0, len(X), CHUNK))
     with Bar(text, len(X)) as shown:
-        for start in range(0, len(X), CHUNK):
-            parts.append(function(X[start : start + CHUNK]))
+        for piece in pieces:
+            parts.append(function(piece))
             shown.update(CHUNK)
     return np.concatenate(parts)
+
+
+def memory_now() -> float:
+    """Bytes of memory that this process has; its peak so far where the system does not say."""
+    with suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * float(os.sysconf("SC_PAGE_SIZE"))
+    return memory_peak()
+
+
+def memory_peak() -> float:
+    """The most bytes of memory that this process ever had; 0 where the system does not say."""
+    with suppress(OSError):  # Linux; what it says otherwise may be the peak of the process before
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        return 1024.0 * int(found[1]) if found else 0.0
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
 
 
 class Stop:

@@ -190,9 +190,12 @@ class _Run:
         """Raise unless the metric of a state is one of this network's matrices."""
         network, W = self.problem.network, self.blocks.W
         shapes = {str(n): network.stacked_weights(n, W).shape for n in network.hidden if network.learned_sources(n)}
-        for part in (part for pair in state.pairs for part in pair):
-            if {name: matrix.flatten(0, -2).shape for name, matrix in part.items()} != shapes:
-                raise ValueError(f"the metric must hold matrices of the shapes {shapes}")
+        for step, change in state.pairs:
+            found = ({name: matrix.flatten(0, -2).shape for name, matrix in part.items()} for part in (step, change))
+            if any(part != shapes for part in found) or not inner(step, change) > 0:
+                raise ValueError(
+                    f"the metric must hold matrices of the shapes {shapes}, along which the loss is convex"
+                )
 
     def go(self, watch: Callable[[History], bool | None] | None) -> NetworkResult:
         status, _ = self.slot.ended or (None, "")

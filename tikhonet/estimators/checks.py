@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import _check_sample_weight
@@ -33,12 +34,12 @@ class ParameterError(ArgumentError, InvalidParameterError):
     """scikit-learn's error of a parameter's declared values, with the parameter's name as a field."""
 
 
-def check_magnitude(name: str, values: Any) -> None:
+def check_magnitude(name: str, values: Any, most: float = LARGEST) -> None:
     """Raise where numbers are so large that differences and spreads of them would overflow; missing ones are not."""
     if values.dtype.kind == "f" and values.size:
         largest = float(max(np.fmax.reduce(values, None), -np.fmin.reduce(values, None)))
-        if largest > LARGEST:
-            message = f"{name} must hold numbers up to {LARGEST:g}, got {largest:g}; measure it in other units"
+        if largest > most:
+            message = f"{name} must hold numbers up to {most:g}, got {largest:g}; measure it in other units"
             raise ArgumentError(name, message)
 
 
@@ -148,3 +149,20 @@ def check_validation(X_val: Any, y_val: Any, features: int, X_name: str = "X_val
     if len(y_val) != shape[0]:
         message = f"{X_name} and {y_name} must have the same number of rows, got {shape[0]} and {len(y_val)}"
         raise ArgumentError(y_name, message)
+
+
+def check_classes(classes: Any, known: NDArray[Any] | None) -> NDArray[Any]:
+    """The classes that calls of `partial_fit` may hold: those of the first call, which are `known` from then on."""
+    if classes is None:
+        if known is None:
+            message = "classes must hold all class labels at the first call of partial_fit, got None"
+            raise ArgumentError("classes", message)
+        return known
+    given = np.unique(classes)
+    if known is None and len(given) < 2:
+        message = f"classes must hold at least 2 labels, got {classes!r}; pass all that will ever come"
+        raise ArgumentError("classes", message)
+    if known is not None and not np.array_equal(given, known):
+        message = f"classes must be those of the first call ({known}), got {given}"
+        raise ArgumentError("classes", message)
+    return given

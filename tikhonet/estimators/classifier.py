@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from tikhonet.estimators.all_ranks import all_labels, row_count
 from tikhonet.estimators.averaged import AVERAGE_BELOW, AVERAGE_FROM, AveragedEstimator
+from tikhonet.estimators.checks import check_classes
 from tikhonet.estimators.constraints import NameIn
 from tikhonet.estimators.energy import energies
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
@@ -103,6 +104,8 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         list of such pairs (X, y), of which the last decides; `history_` has what each says of every epoch. Validation
         rows count by the weights of their classes.
         """
+        if self.memory_budget is not None:
+            return self._fit_large(X, y, sample_weight, X_val, y_val, eval_set)
         inputs, options = Inputs(self), {"multi_output": is_indicator(y)}
         X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, sample_weight, **options)
         check_classification_targets(y)
@@ -145,26 +148,17 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         inputs = Inputs(self)
         X, y, weight = inputs.fit(X, y, sample_weight, anew=False)
         check_classification_targets(y)
-        target = self._target(self._all_classes(classes))
+        target = self._target(check_classes(classes, self.classes_ if self._last else None))
         rows = inputs.rows(X, target.in_numbers(y), weight)
         rows = weigh(rows, target.factors(self.class_weight, rows))
         return self._keep(fit_more(self._going_on(), rows, target, self._last), inputs)
 
-    def _all_classes(self, classes: Any) -> NDArray[Any]:
-        """The classes that calls of `partial_fit` may hold: those of the first call."""
-        if classes is None:
-            if not self._last:
-                message = "classes must hold all class labels at the first call of partial_fit, got None"
-                raise ArgumentError("classes", message)
-            return self.classes_
-        given = np.unique(classes)
-        if not self._last and len(given) < 2:
-            message = f"classes must hold at least 2 labels, got {classes!r}; pass all that will ever come"
-            raise ArgumentError("classes", message)
-        if self._last and not np.array_equal(given, self.classes_):
-            message = f"classes must be those of the first call ({self.classes_}), got {given}"
-            raise ArgumentError("classes", message)
-        return given
+    def _large_target(self, y: NDArray[Any], weight: Floats) -> tuple[Classes, Floats, Floats]:
+        """The target of labels y, their numbers, and the weights with those of the classes."""
+        check_classification_targets(y)
+        target = self._target(np.unique(y))
+        rows = Rows(weight[:, None], target.in_numbers(y), weight)
+        return target, rows.Y, weigh(rows, target.factors(self.class_weight, rows)).weight
 
     @property
     def _default_bins(self) -> int:  # type: ignore[override]

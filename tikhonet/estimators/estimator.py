@@ -18,6 +18,7 @@ from tikhonet.estimators.callbacks import plot_history
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.fitting import Fitted
 from tikhonet.estimators.importances import importances
+from tikhonet.estimators.large_fit import fit_large
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats
 from tikhonet.estimators.tabular import Inputs
@@ -25,6 +26,7 @@ from tikhonet.estimators.targets import Target
 from tikhonet.model.export import CModel, CSRModel, to_c, to_csr, to_onnx, to_torch
 from tikhonet.model.model import Model
 from tikhonet.model.predictor import Predictor
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network, Pair
 from tikhonet.trainer.training import Epoch
 
@@ -42,6 +44,20 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         inputs.give(self)
         self._fitted = replace(fitted, model=replace(fitted.model, columns=inputs.columns))
         return self
+
+    def _fit_large(self, X: Any, y: Any, sample_weight: Any, *validation: Any) -> Self:
+        """Fit within `memory_budget`."""
+        if any(part is not None for part in validation):
+            raise ArgumentError(
+                "X_val", "X_val and eval_set must be None with memory_budget, which holds rows out itself"
+            )
+        fitted, width, names = fit_large(self, X, y, sample_weight)
+        inputs = Inputs(self)
+        inputs.columns, inputs.seen.n_features_in_ = None, width
+        vars(inputs.seen).pop("feature_names_in_", None)
+        if names:
+            inputs.seen.feature_names_in_ = np.array(names, dtype=object)
+        return self._keep(fitted, inputs)
 
     @property
     def _last(self) -> Fitted | None:

@@ -30,7 +30,7 @@ from tikhonet.trainer.sparsity.zeros import Kind
 
 Path = str | os.PathLike[str]
 NAMES = ("BCDClassifier", "BCDRegressor", "BCDFeatures", "BCDHasher")
-OF_THE_FIT = ("checkpoint",)
+OF_THE_FIT = ("checkpoint", "memory_budget")
 """Parameters of one fit on one machine, which a model is no other for."""
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -30,6 +29,7 @@ from tikhonet.model.head_data import HeadData
 from tikhonet.model.heads import ENOUGH, Head
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.ranks import current_reduce
@@ -78,9 +78,8 @@ class Plan:
     def network(self) -> Network:
         return self.problem.network
 
-    def tensors(self, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
-        X = torch.from_numpy(rows.X).to(check_device(self.parameters.device))
-        return X, self.target.encode(rows.Y).to(X), torch.from_numpy(rows.weight).to(X)
+    def tensors(self, rows: Rows) -> tuple[Any, Any, Tensor]:
+        return rows.tensors(self.target.encode, check_device(self.parameters.device))
 
     def validation(self, rows: Rows) -> Validation:
         """The rows that epochs are judged by; weights that are all alike say nothing, and are left out."""
@@ -134,7 +133,12 @@ class Plan:
         return replace(model, **{"head": self.target.in_own_units(head)} | self.target.in_model())
 
     def head_data(self, model: Model, rows: Rows) -> HeadData:
-        return HeadData(lambda: model.scaled_features(rows.X, self.parameters.device), rows.Y, rows.weight, self.reduce)
+        return HeadData(
+            lambda: rows.map(lambda X: model.scaled_features(X, self.parameters.device)),
+            rows.Y,
+            rows.weight,
+            self.reduce,
+        )
 
     def judge(
         self, trained: Trained, rows: Rows, judge: Mask, final: Mask, last: float | None = None
@@ -156,7 +160,7 @@ class Plan:
             strength = kind.choose(rest, data, add_numbers(self.reduce, rows.weight[final].sum())[0])
         if believed:
             model = replace(model, head=kind.fit(rest, strength))
-        return strength, self.target.calibrated(self.problem, model, rows.X[judge], data)
+        return strength, self.target.calibrated(self.problem, model, rows.take(np.flatnonzero(judge)).X, data)
 
     def finish(self, trained: Trained, rows: Rows, strength: float) -> Fitted:
         """The head on these rows, and all that is kept."""
@@ -188,6 +192,10 @@ def fit(
     `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head; without
     one it is that of `with Ranks()`.
     """
+    if parameters.memory_budget is not None:
+        raise ArgumentError(
+            "memory_budget", f"memory_budget must be None for {type(parameters).__name__}, which takes all rows at once"
+        )
     reduce = reduce or current_reduce()
     check_rows(len(rows), reduce)
     with (

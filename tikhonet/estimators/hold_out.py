@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tikhonet.estimators.parameters import Parameters
@@ -17,10 +19,10 @@ def rows_held_out(parameters: Parameters, rows: int, count: int) -> int:
     return max(0, min(round(parameters.validation_fraction * rows), rows - 1)) if wanted else 0
 
 
-def hold_out(parameters: Parameters, rows: Rows, seed: int, count: int) -> Mask:
-    """The rows that are held out, drawn evenly over the targets."""
+def hold_out(parameters: Parameters, rows: Rows, seed: int, count: int, most: float = math.inf) -> Mask:
+    """The rows that are held out, at most so many, drawn evenly over the targets."""
     held = np.zeros(len(rows), bool)
-    if chosen := rows_held_out(parameters, len(rows), count):
+    if chosen := int(min(most, rows_held_out(parameters, len(rows), count))):
         order = np.random.default_rng(seed).permutation(len(rows))
         order = order[np.argsort(rows.Y[order, 0], kind="stable")]
         held[order[((np.arange(chosen) + 0.5) * len(rows) / chosen).astype(int)]] = True

@@ -128,6 +128,11 @@ class Parameters(BaseEstimator):
     checkpoint : str, path or Checkpoint, default=None
         A folder in which `fit` keeps its state, so that one that was killed goes on where it was when it is called
         again, to the same bits. By default that takes 2% of the time at most.
+    memory_budget : str or float, default=None
+        Memory that `fit` may use, such as "500MB", beside what the process has. X may then be larger: an array on disk
+        (`np.load(path, mmap_mode="r")`), a Parquet file or data set of Arrow, whose column of labels y may name, or an
+        iterable of pieces (X, y). For the classifier and the regressor, numbers that are not missing, and the
+        stochastic solver.
     """
 
     hidden_layer_sizes: Any = "auto"
@@ -162,6 +167,7 @@ class Parameters(BaseEstimator):
     verbose: bool = False
     callbacks: Any = None
     checkpoint: Any = None
+    memory_budget: Any = None
 
     _default_sizes: ClassVar[tuple[int, ...]] = (200, 200)
     _default_dropout: ClassVar[tuple[float, float]] = (0.1, 0.2)
@@ -199,6 +205,7 @@ class Parameters(BaseEstimator):
         "verbose": ["verbose"],
         "callbacks": [callable, list, tuple, None],
         "checkpoint": [str, os.PathLike, Checkpoint, None],
+        "memory_budget": [str, Real, None],
     }
 
     def _validate_params(self) -> None:

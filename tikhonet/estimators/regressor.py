@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods
@@ -99,6 +100,8 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
         `eval_set` is a list of such pairs (X, y), of which the last decides; `history_` has what each says of every
         epoch.
         """
+        if self.memory_budget is not None:
+            return self._fit_large(X, y, sample_weight, X_val, y_val, eval_set)
         inputs, validation = Inputs(self), []
         rows, single = checked_rows(inputs, X, y, sample_weight)
         for X_some, y_some, name in inputs.validation(X_val, y_val, eval_set, **NUMBERS):
@@ -108,6 +111,10 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
                 raise ArgumentError(name, f"{name} must have as many columns as y ({wanted}), got {got}")
         target = Numbers(self._loss(), self.head, single, metric=make_metric(self.eval_metric))
         return self._fit_networks(inputs, rows, target, validation)
+
+    def _large_target(self, y: NDArray[Any], weight: Floats) -> tuple[Numbers, Floats, Floats]:
+        """The target of numbers y, these as a matrix, and the weights."""
+        return Numbers(self._loss(), self.head, metric=make_metric(self.eval_metric)), as_matrix(y), weight
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -5,12 +5,14 @@ So a row of weight 2 is the same as the row twice, and permuting the rows change
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from tikhonet.model.scaling import Scaling
 from tikhonet.problem.samples import Reduce, keep
@@ -42,6 +44,19 @@ class Rows:
 
     def take(self, index: NDArray[np.intp]) -> Rows:
         return Rows(self.X[index], self.Y[index], self.weight[index])
+
+    def tensors(self, encode: Callable[[Floats], Tensor], device: torch.device | str) -> tuple[Any, Any, Tensor]:
+        """X, its targets by this encoding, and the weights, as a solver takes them."""
+        X = torch.from_numpy(self.X).to(device)
+        return X, encode(self.Y).to(X), torch.from_numpy(self.weight).to(X)
+
+    def map(self, function: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
+        """The function of X."""
+        return function(self.X)
+
+    def keys(self) -> NDArray[np.uint64]:
+        """64 bits of the inputs of each row."""
+        return fingerprint(self.X)
 
     def mean_weight(self, reduce: Reduce = keep) -> float:
         """The unit of weights: in it their mean is 1, so that only their ratios matter."""
@@ -127,7 +142,7 @@ def fingerprint(matrix: Floats) -> NDArray[np.uint64]:
 
 def digest(rows: Rows, reduce: Reduce = keep) -> str:
     """128 bits that tell these rows from others, in whatever order and on however many machines they are."""
-    columns = np.stack([fingerprint(part) for part in (rows.X, rows.Y, rows.weight[:, None])])
+    columns = np.stack([rows.keys(), fingerprint(rows.Y), fingerprint(rows.weight[:, None])])
     sums = []
     for factors in DIGEST_FACTORS:
         mixed = (columns * np.array(factors, np.uint64)[:, None]).sum(0, dtype=np.uint64)

@@ -26,6 +26,7 @@ from tikhonet.estimators.targets import Target
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Model
 from tikhonet.network.graph import BIAS, Network
+from tikhonet.problem.ranks import current_reduce
 from tikhonet.trainer.training import best_epoch
 
 Places = NDArray[np.int64]
@@ -41,7 +42,7 @@ def fit_several(
     out of the average where there are others.
     """
     done: list[Fitted] = []
-    with session_of(parameters, rows, validation) as session:
+    with session_of(parameters, rows, validation, reduce=current_reduce()) as session:
         for turn, places in enumerate(members):
             judged_by = [replace(part, X=part.X.take(places, 1)) for part in validation]
             some = replace(rows, X=rows.X.take(places, 1))

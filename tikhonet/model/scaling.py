@@ -49,6 +49,13 @@ class Scaling:
         """The scaling of rows, which are images where a shape (channels, height, width) is given."""
         shift, scale = spread(X, weight, reduce)
         nonzero = weighted_sum(lambda rows: rows != 0, X, weight, reduce) / added(weight.sum(), reduce)
+        return cls.of_moments(shift, scale, nonzero, shape, limit)
+
+    @classmethod
+    def of_moments(
+        cls, shift: Floats, scale: Floats, nonzero: Floats, shape: tuple[int, ...] = (), limit: float = LIMIT
+    ) -> Scaling:
+        """The scaling of features with these means, deviations and shares of rows that are not zero."""
         if (pixels := math.prod(shape[1:])) > 1:
             shift, scale = together(shift, scale, pixels)
             nonzero = nonzero.reshape(-1, pixels).mean(1).repeat(pixels)

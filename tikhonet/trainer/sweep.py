@@ -27,8 +27,13 @@ class Dropout:
     @classmethod
     def draw(cls, p: float, mask: int, generator: torch.Generator, like: Tensor) -> Dropout:
         """A pool for masks of this many entries."""
-        draw = torch.rand(max(3 * mask, min(POOL * mask, LARGEST_POOL)), generator=generator)
+        draw = torch.rand(cls.size(mask), generator=generator)
         return cls(((draw >= p).to(like.dtype) / (1 - p)).to(like.device))
+
+    @staticmethod
+    def size(mask: int) -> int:
+        """The numbers of a pool for masks of this many entries."""
+        return max(3 * mask, min(POOL * mask, LARGEST_POOL))
 
     def __call__(self, rows: int, width: int, generator: torch.Generator, rank: int = 0, ranks: int = 1) -> Tensor:
         """A mask for so many rows of a layer; each rank has one of its own, and all move the generator on alike."""

@@ -1,0 +1,163 @@
+"""Fits within a budget of memory: the rows are on disk, and what is learned is what a fit in memory learns."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tikhonet import BCDClassifier, BCDFeatures, BCDRegressor, Checkpoint
+from tikhonet.estimators.checkpoints import Stopped
+from tikhonet.estimators.large_fit import bytes_of
+from tikhonet.network.errors import ArgumentError
+from tikhonet.trainer.disk_rows import DiskRows
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+SETTINGS = {"hidden_layer_sizes": (10,), "max_iter": 4, "random_state": 0, "batch_size": 200}
+BUDGET = "4MB"
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """X as a map of a file, and y; X is more than the budget of a fit may hold."""
+    X = np.random.default_rng(0).normal(size=(2500, 20))
+    path = tmp_path_factory.mktemp("rows") / "X.npy"
+    np.save(path, X)
+    return np.load(path, mmap_mode="r"), (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def large(rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return BCDClassifier(**SETTINGS, memory_budget=BUDGET).fit(*rows)
+
+
+def losses(model):
+    return [epoch.loss for epoch in model.history_]
+
+
+def test_a_fit_on_disk_makes_the_steps_of_one_in_memory(rows, large):
+    X, y = rows
+    whole = BCDClassifier(**SETTINGS, n_networks=1).fit(np.array(X), y)
+    np.testing.assert_allclose(losses(large), losses(whole), rtol=1e-6)
+    np.testing.assert_allclose(large.model_.scaling.scale, whole.model_.scaling.scale, rtol=1e-12)
+    assert abs(large.score(X, y) - whole.score(X, y)) < 0.01
+    assert large.score(X, y) > 0.85
+
+
+def test_order_and_pieces_of_the_rows_do_not_matter_and_equal_rows_are_one_of_their_weight(rows, large):
+    X, y = np.array(rows[0]), rows[1]
+    order = np.random.default_rng(1).permutation(len(X))
+    pieces = [(X[part], y[part]) for part in np.array_split(order, 7)]
+    model = BCDClassifier(**SETTINGS, memory_budget=BUDGET)
+    np.testing.assert_allclose(losses(model.fit(pieces, None)), losses(large), rtol=1e-6)
+    twice = model.fit(np.r_[X, X[:50]], np.r_[y, y[:50]]).history_
+    weight = 1.0 + (np.arange(len(X)) < 50)
+    np.testing.assert_allclose([epoch.loss for epoch in twice], losses(model.fit(X, y, weight)), rtol=1e-6)
+
+
+def test_parquet_files_data_sets_and_tables_of_arrow_are_read_by_pieces(rows, large, tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow.dataset as datasets
+
+    X, y = rows
+    table = pyarrow.table({f"c{k}": X[:, k] for k in range(X.shape[1])} | {"label": y})
+    parquet.write_table(table, tmp_path / "X.parquet")
+    model = BCDClassifier(**SETTINGS, memory_budget=BUDGET)
+    for source in (parquet.ParquetFile(tmp_path / "X.parquet"), datasets.dataset(tmp_path / "X.parquet"), table):
+        assert losses(model.fit(source, "label")) == losses(large)
+        assert list(model.feature_names_in_[:2]) == ["c0", "c1"]
+    with pytest.raises(ArgumentError, match="the name of a column of X, got 'none'"):
+        model.fit(table, "none")
+
+
+def test_numbers_are_learned_within_a_budget_too(rows):
+    X, y = rows[0], rows[0][:, 0] * rows[0][:, 1]
+    model = BCDRegressor(**SETTINGS | {"max_iter": 10}, memory_budget=4e6).fit(X, y)
+    assert model.score(X, y) > 0.5
+
+
+def test_what_a_budget_cannot_hold_is_refused_with_the_number_needed(rows, monkeypatch):
+    monkeypatch.setattr("tikhonet.estimators.large_fit.Survey.of", lambda *_: pytest.fail("rows were read"))
+    with pytest.raises(
+        ArgumentError, match=r"memory_budget must be at least 1 MB for 2,500 rows .* got 0 MB; raise it"
+    ):
+        BCDClassifier(**SETTINGS, memory_budget="100KB").fit(*rows)
+    with pytest.raises(ArgumentError, match='solver="proximal", which keeps the hidden layers of all rows in memory'):
+        BCDClassifier((10,), solver="proximal", memory_budget=BUDGET).fit(*rows)
+    with pytest.raises(ArgumentError, match="memory_budget must be None with n_bins=5"):
+        BCDClassifier((10,), n_bins=5, memory_budget=BUDGET).fit(*rows)
+    with pytest.raises(ArgumentError, match="memory_budget must be None for BCDFeatures"):
+        BCDFeatures((10,), memory_budget=BUDGET).fit(np.array(rows[0]), rows[1])
+    for wrong in ("a lot", "1XB", "GB", "1.2.3MB"):
+        with pytest.raises(ArgumentError, match="memory_budget must be a number of bytes, or text such as"):
+            bytes_of(wrong)
+    assert [bytes_of(text) for text in ("1GB", "2 MiB", 500, "1.5k")] == [1e9, 2**21, 500, 1500]
+
+
+def test_missing_numbers_and_pieces_that_do_not_fit_each_other_are_refused(rows):
+    X, y = np.array(rows[0]), rows[1]
+    model = BCDClassifier(**SETTINGS, memory_budget=BUDGET)
+    X[2000, 3] = np.nan
+    with pytest.raises(ArgumentError, match=r"X in rows .* must be finite where memory_budget is given"):
+        model.fit(X, y)
+    with pytest.raises(ArgumentError, match="must be numbers with 20 columns"):
+        model.fit([(X[:10], y[:10]), (X[:10, :5], y[:10])], None)
+    with pytest.raises(ArgumentError, match="which can be iterated twice"):
+        model.fit(iter([(X[:10], y[:10])]), None)
+
+
+def test_a_large_fit_goes_on_from_its_checkpoint(rows, large, tmp_path):
+    asked = iter(range(100))
+    rule = Checkpoint(tmp_path, stop=lambda: next(asked) == 8)
+    with pytest.raises(Stopped):
+        BCDClassifier(**SETTINGS, memory_budget=BUDGET, checkpoint=rule).fit(*rows)
+    model = BCDClassifier(**SETTINGS, memory_budget=BUDGET, checkpoint=tmp_path).fit(*rows)
+    assert losses(model) == losses(large)
+    assert (model.model_.head.coef == large.model_.head.coef).all()
+
+
+def test_rows_of_a_file_are_those_of_its_array(rows):
+    X = rows[0]
+    disk = DiskRows(Path(X.filename), *X.shape, X.dtype, X.offset)
+    some = np.array([7, 3, 2499, 3])
+    assert (disk.read(some) == X[some]).all()
+    assert (disk.read(slice(2490, 9999)) == X[2490:]).all()
+    assert (disk.take(some).take(np.array([2, 0])).read(slice(0, 5)) == X[[2499, 7]]).all()
+
+
+LIMITED = """
+import resource, sys, warnings
+import numpy as np
+from tikhonet import BCDClassifier
+
+warnings.simplefilter("ignore")
+X, y = np.lib.format.open_memmap(sys.argv[1]), np.arange(80_000) % 2
+
+model = BCDClassifier((10,), max_iter=1, n_jobs=1, random_state=0, batch_size=500, dropout=0, head="trained")
+model.set_params(memory_budget="24MB").fit(np.array(X[:5000]), y[:5000])
+pages = int(open("/proc/self/statm").read().split()[0])
+most = int(pages * resource.getpagesize() + 1.1 * 24e6)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+model.fit(X, y)
+print(model.n_iter_)
+try:
+    np.array(X)
+except MemoryError:
+    print("no room")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="addresses are limited and counted by Linux")
+def test_a_limit_of_the_system_under_which_no_copy_of_the_rows_can_be_made_is_enough_for_a_fit(tmp_path):
+    """64 MB of rows within 24 MB and a tenth."""
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(80_000, 100)))
+    # Threads that begin late would take addresses for stacks and heaps of their own.
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+    words = [sys.executable, "-c", LIMITED, tmp_path / "X.npy"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, timeout=100)
+    assert ran.stdout.split("\n")[:2] == ["1", "no room"], ran.stderr

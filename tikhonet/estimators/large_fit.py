@@ -1,0 +1,173 @@
+"""Fits of data that memory has no room for: rows by rows from a stream to disk, then mini-batches of them.
+
+What a fit needs is counted before anything is made. Labels, weights and keys of all rows are in memory; X is on disk;
+rows that epochs are judged by and rows that the head is fitted on are as many as there is room for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tikhonet.estimators.fitting import Fitted, Plan, draw_seed, set_up
+from tikhonet.estimators.hold_out import hold_out
+from tikhonet.estimators.large_rows import LargeRows, Survey, on_disk
+from tikhonet.estimators.parameters import Parameters, build_problem
+from tikhonet.estimators.sessions import session_of
+from tikhonet.estimators.streams import Stream
+from tikhonet.estimators.targets import Target
+from tikhonet.model.scaling import Scaling
+from tikhonet.network.errors import ArgumentError
+from tikhonet.network.graph import Network
+from tikhonet.trainer.sweep import Dropout
+
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+PER_ROW = 88
+"""Bytes of memory for each row: label, weight, two keys, a sum, places and orders."""
+STATES = 8
+"""Matrices like the weights and the sums that a run keeps: its state, its averages, its good and its best one."""
+HEAD = 6
+"""Matrices like the features that a head makes."""
+WORK = 5
+"""Matrices like the layers of a batch, and like a piece of rows, that are made of it at once."""
+LEAST = 1000
+"""Rows that the head needs, at least, and rows of a piece, at most."""
+
+
+def bytes_of(memory: Any) -> float:
+    """`"1.5 GB"`, or a number of bytes, as bytes."""
+    found = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?I?)B?\s*", str(memory).upper())
+    try:
+        if found:
+            return float(found[1]) * UNITS[found[2]]
+    except (ValueError, KeyError):
+        pass
+    raise ArgumentError(
+        "memory_budget", f'memory_budget must be a number of bytes, or text such as "500MB" or "2GB", got {memory!r}'
+    )
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a fit may use, and what of it each part takes, in bytes above those that the process has at its begin."""
+
+    budget: float
+    rows: float
+    state: float
+    """The state of training, with what is kept of each row."""
+    work: float
+    """The work on a batch, and the pools of its dropout masks."""
+    piece: int
+    """Rows of the stream that are read at a time."""
+    head_row: float
+    """A row of those that the head is fitted on."""
+    judge_row: float
+    """A row of those that epochs are judged by."""
+
+    @classmethod
+    def of(cls, budget: float, network: Network, rows: float, outputs: int, batch: int, dtype: str) -> Room:
+        number, width = np.dtype(dtype).itemsize, network.widths[0]
+        matrices = sum(math.prod(network.shape(pair)) for pair in network.learned) + network.widths[-1] * outputs
+        sums = sum(inputs**2 for inputs in network.widths)
+        state = number * STATES * (matrices + sums) + PER_ROW * rows
+        pools = [Dropout.size(batch * layer) for layer in (width, network.widths[-1])]
+        layers = batch * (sum(network.widths) + outputs)
+        work = number * (sum(pools) + max(WORK * layers, max(pools)))
+        piece = int(min(LEAST, max(64, 0.1 * budget / (8 * WORK * width))))
+        head_row, judge_row = 8 * (HEAD * network.widths[-1] + 6 * outputs), number * (2 * width + 2 * outputs)
+        return cls(budget, rows, float(state), float(work), piece, float(head_row), float(judge_row))
+
+    @property
+    def needed(self) -> float:
+        """The least that such a fit needs."""
+        few = min(LEAST, self.rows)
+        return self.state + max(self.work + few / 2 * self.judge_row, few * self.head_row)
+
+    @property
+    def sample(self) -> int:
+        """Rows that the head is fitted on, those that are held out among them."""
+        return int((self.budget - self.state) / self.head_row)
+
+    @property
+    def held_out(self) -> int:
+        """Rows that epochs are judged by."""
+        return min(self.sample // 2, int((self.budget - self.state - self.work) / self.judge_row))
+
+    @property
+    def sorting(self) -> float:
+        """What the order of the rows may take."""
+        return max(2**20, 0.5 * (self.budget - PER_ROW * self.rows))
+
+    def check(self) -> None:
+        if self.needed > self.budget:
+            raise ArgumentError(
+                "memory_budget",
+                f"memory_budget must be at least {self.needed / 1e6:.0f} MB for {self.rows:,.0f} rows of this network, "
+                f"got {self.budget / 1e6:.0f} MB; raise it, or use fewer rows, narrower layers or smaller batches",
+            )
+
+
+def fit_large(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fitted, int, tuple[str, ...]]:
+    """Fit within `memory_budget`; also the number of columns, and their names where they have any."""
+    budget, stream = bytes_of(estimator.memory_budget), Stream.of(X, y, sample_weight)
+    check_allowed(estimator)
+    width = next(iter(stream.checked(1))).X.shape[1]
+    network = estimator._network(width)
+
+    def room(rows: float, outputs: int) -> Room:
+        batch = estimator._method().build(estimator, max(1, int(rows)), network).batch_size
+        found = Room.of(budget, network, rows, outputs, batch, estimator.dtype)
+        found.check()
+        return found
+
+    survey = Survey.of(stream, room(stream.rows or 1, 1).piece)
+    target, Y, weight = estimator._large_target(survey.y, survey.weight)
+    survey = replace(survey, weight=weight).merged(Y)
+    plan = room(len(survey.y), target.outputs(Y))
+    survey = replace(survey, y=survey.y[:0], keys=survey.keys[:0])
+    scaling = survey.moments.scaling(network.shapes[0])
+    with tempfile.TemporaryDirectory(prefix="tikhonet-") as folder:
+        rows = on_disk(stream, survey, Y, scaling, estimator.dtype, Path(folder), plan.piece, plan.sorting)
+        return fit_rows(estimator, rows, target, scaling, plan), width, stream.names
+
+
+def check_allowed(parameters: Parameters) -> None:
+    """Raise where a parameter needs all rows in memory."""
+    if not parameters._method().goes_on:
+        raise ArgumentError(
+            "memory_budget",
+            f'memory_budget must be None with solver="{parameters.solver}", which keeps the hidden layers of all rows '
+            'in memory; use solver="stochastic"',
+        )
+    plain = {"n_bins": ("auto", 0), "warm_start": (False,), "n_networks": ("auto", 1), "decision": ("forward",)}
+    for name, allowed in (plain | {"categorical_features": ("from_dtype", None)}).items():
+        given = getattr(parameters, name, allowed[0])
+        if not any(given is one or (isinstance(given, (str, int)) and given == one) for one in allowed):
+            raise ArgumentError("memory_budget", f"memory_budget must be None with {name}={given!r}; leave out one")
+
+
+def fit_rows(estimator: Any, rows: LargeRows, target: Target, scaling: Scaling, room: Room) -> Fitted:
+    """Train on rows that are on disk, scaled and in order."""
+    unit = rows.mean_weight()
+    rows = replace(rows, weight=rows.weight / unit)
+    with set_up(estimator, rows, target) as network, session_of(estimator, rows) as session:
+        seed = session.seed(lambda: draw_seed(estimator))
+        target = target.started(rows, seed, None)
+        judge = hold_out(estimator, rows, seed, len(rows), room.held_out)
+        held_out = [rows.loaded(np.flatnonzero(judge))] if judge.any() else []
+        training = rows.take(np.flatnonzero(~judge))
+        problem = build_problem(estimator, network, target.loss, float(training.weight.sum()))
+        plan = Plan(estimator, problem, target, scaling, seed, unit=unit, session=session)
+        trained = plan.train(training, held_out)
+        # The order of rows is as good as random, so that the first of them are a fair sample.
+        chosen = np.concatenate([np.flatnonzero(judge), np.flatnonzero(~judge)[: room.sample - int(judge.sum())]])
+        some, held = rows.take(chosen), judge[chosen]
+        strength, target = plan.judge(trained, some, held, np.ones(len(some), bool))
+        fitted = replace(plan, target=target).finish(trained, some, strength)
+        return replace(fitted, memory=replace(fitted.memory, rows=None, whole=False))  # the file of the rows is gone
