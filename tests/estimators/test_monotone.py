@@ -141,6 +141,12 @@ def test_other_targets_dates_and_partial_fit_are_refused():
         assert caught.value.argument == "monotonic_cst"
 
 
+def test_a_memory_budget_is_refused():
+    X, y = table(100)
+    with pytest.raises(ArgumentError, match="monotonic_cst"):
+        BCDRegressor(monotonic_cst=CST, memory_budget="1GB").fit(np.nan_to_num(X), y)
+
+
 def test_the_set_of_signs_keeps_what_has_them_and_makes_the_rest_zero():
     M = torch.tensor([[-1.0, 2.0, -3.0], [4.0, -5.0, 6.0]])
     signs = Signed(torch.tensor([[1, 1, 0], [-1, -1, 0]]))

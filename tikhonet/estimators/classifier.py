@@ -63,7 +63,7 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
             Whether the probability of the second class rises with a column (1), falls (-1) or may do both (0), as in
             scikit-learn's histogram gradient boosting: a number for each column, or by the names of columns. For two
             classes, columns of numbers, `solver="stochastic"` and the heads "logistic" and "trained"; not with
-            `network`, `skip`, `constraint`, `sparsity`, `decision="energy"` or `partial_fit`.
+            `network`, `skip`, `constraint`, `sparsity`, `decision="energy"`, `memory_budget` or `partial_fit`.
         """,
     )
 

@@ -146,7 +146,7 @@ def check_allowed(parameters: Parameters) -> None:
             'in memory; use solver="stochastic"',
         )
     plain = {"n_bins": ("auto", 0), "warm_start": (False,), "n_networks": ("auto", 1), "decision": ("forward",)}
-    for name, allowed in (plain | {"categorical_features": ("from_dtype", None)}).items():
+    for name, allowed in (plain | {"categorical_features": ("from_dtype", None), "monotonic_cst": (None,)}).items():
         given = getattr(parameters, name, allowed[0])
         if not any(given is one or (isinstance(given, (str, int)) and given == one) for one in allowed):
             raise ArgumentError("memory_budget", f"memory_budget must be None with {name}={given!r}; leave out one")

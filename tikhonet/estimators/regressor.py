@@ -58,7 +58,7 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
             Whether predictions rise with a column (1), fall (-1) or may do both (0), as in scikit-learn's histogram
             gradient boosting: a number for each column, or by the names of columns. For one target, columns of
             numbers, `solver="stochastic"` and the heads "ridge" and "trained"; not with `network`, `skip`,
-            `constraint`, `sparsity` or `partial_fit`.
+            `constraint`, `sparsity`, `memory_budget` or `partial_fit`.
         """,
     )
 
