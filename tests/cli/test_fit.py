@@ -88,7 +88,7 @@ def test_real_targets_are_regressed(run, tmp_path):
 def test_the_widths_are_those_of_the_estimator_unless_given(run, tmp_path, task, Model):
     np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(60, 3)), y=np.arange(60) % 2)
     run("fit", "--data", "rows.npz", "--task", task, "--max-iter", 1, "-o", "m")
-    assert tuple(Model.load(tmp_path / "m").hidden_layer_sizes) == Model().hidden_layer_sizes
+    assert list(Model.load(tmp_path / "m").hidden_layer_sizes) == list(Model().hidden_layer_sizes)
     assert "The widths of the hidden layers. [default: (by the task)]" in " ".join(run("fit", "--help").out.split())
 
 
@@ -185,7 +185,7 @@ def test_files_without_names_take_the_label_by_index(run, tmp_path, suffix):
 
 def test_every_parameter_that_words_and_numbers_can_say_is_an_option_with_its_description(run):
     """None is written again for the command line, so none can be forgotten or out of date there."""
-    objects = {"callbacks", "verbose", "warm_start"}
+    objects = {"callbacks", "verbose", "warm_start", "monotonic_cst"}
     elsewhere = {"hidden_layer_sizes": "hidden", "n_bits": "bits", "n_iter_no_change": "patience"}
     elsewhere |= {"random_state": "seed", "n_jobs": "threads", "categorical_features": "categorical"}
     elsewhere |= {"memory_budget": "memory"}
@@ -202,7 +202,7 @@ def test_a_parameter_that_an_estimator_gains_is_an_option_at_once(monkeypatch):
 
     from sklearn.utils._param_validation import Interval, StrOptions
 
-    from tikhonet.cli import fit
+    from tikhonet.cli import parameter_options as fit
 
     class Patient(BCDRegressor):
         """A regressor that waits.

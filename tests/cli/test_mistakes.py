@@ -28,7 +28,7 @@ FIT = ["fit", "--data", "digits", "--hidden", "10", "--max-iter", 2]
         ([*FIT, "--radius", -1, "-o", "m"], ["--radius", "-1"]),
         ([*FIT, "--gamma", "1,2,3", "-o", "m"], ["--gamma", "(1)"]),
         ([*FIT, "--hidden", "3,x", "-o", "m"], ["--hidden", "'3,x'"]),
-        ([*FIT, "--hidden", "0", "-o", "m"], ["--hidden", "at least 1"]),
+        ([*FIT, "--hidden", "0", "-o", "m"], ["--hidden", "[1, inf)"]),
         ([*FIT, "--device", "abacus", "-o", "m"], ["--device", "cpu"]),
         ([*FIT, "--task", "regression", "--loss", "softmax", "-o", "m"], ["--loss", "squared, huber"]),
         ([*FIT, "--task", "regression", "--head", "svm", "-o", "m"], ["--head", "ridge, trained"]),

@@ -39,7 +39,9 @@ def test_equal_bits_have_correlation_one():
 
 def test_the_text_and_the_dict_say_the_same():
     found = code_report(pack(hadamard(8)), 8)
-    assert str(found).startswith("8 codes of 8 bits, 8 distinct\n")
+    assert str(found).startswith(
+        "8 codes of 8 bits, 8 distinct (entropy 3.0 bits), the first 5 neighbours tied for 100.0%\n"
+    )
     assert "1 constant" in str(found)
     assert found.to_dict()["constant_bits"] == 1
 

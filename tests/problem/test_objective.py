@@ -21,6 +21,7 @@ from tikhonet import (
     Network,
     NonNegative,
     Problem,
+    Quantile,
     RowL1Ball,
     Samples,
     Softmax,
@@ -41,6 +42,10 @@ def loss_of_sample(loss, t, s):
         return np.log(np.sum(np.exp(s))) - t @ s
     if isinstance(loss, SquaredHinge):
         return np.sum(np.maximum(0, 1 - t * s) ** 2)
+    if isinstance(loss, Quantile):  # its pinball loss with a quadratic piece in place of the kink
+        low, high, e = (loss.quantile - 1) * loss.width, loss.quantile * loss.width, t - s
+        ends = np.where(e < low, low, high)
+        return np.sum(np.where((low <= e) & (e <= high), e**2, (2 * e - ends) * ends)) / (2 * loss.width)
     assert isinstance(loss, Huber)
     e = np.abs(s - t)
     return np.sum(np.where(e <= loss.delta, e**2 / 2, loss.delta * (e - loss.delta / 2)))

@@ -46,8 +46,7 @@ def evaluate_codes(saved: SavedModel, source: Source, database: str | None) -> A
     whose = "of the query's label " if labels else ""
     shown |= {
         "neighbours": f"{near} of the {k} truly nearest {whose}come first",
-        "codes": f"{report.distinct:,} distinct, entropy {report.entropy:.1f} bits, "
-        f"the first five neighbours tied for {100 * report.tied:.1f}%",
+        "codes": report.ties,
     }
     document["report"] = report.to_dict()
     data = f"{title}: {len(asked):,} queries, {len(held):,} codes of {n_bits} bits"

@@ -61,8 +61,7 @@ def hash(
     save_arrays(output, {"codes": codes, "n_bits": np.array(n_bits), **names, **more})
     human = facts(
         data=f"{title}: {len(codes):,} rows",
-        codes=f"{n_bits} bits, {found.distinct:,} distinct, entropy {found.entropy:.1f} bits",
-        ties=f"the first five neighbours tied for {100 * found.tied:.1f}% of the codes",
+        codes=f"{n_bits} bits, {found.ties}",
         balance=f"{found.balance:.3f} (worst bit {found.least_balance:.3f}, {found.constant_bits} constant)",
         output=output,
     )

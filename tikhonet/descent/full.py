@@ -102,6 +102,7 @@ class BlockDescent:
         `watch` is called with the history after every iteration, and ends the run by returning True. `slot` keeps the
         state between iterations; a state that it has is gone on from, in place of `start`.
         """
+        check_type("slot", slot, Slot)
         samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
         self.schedule.check(self.max_iter)
         with one_thread_a_block(self.same_bits):

@@ -105,6 +105,7 @@ class NetworkDescent:
         `watch` is called with the history after every iteration, and ends the run by returning True. `slot` keeps the
         state between iterations; a state that it has is gone on from, in place of `start`.
         """
+        check_type("slot", slot, Slot)
         samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
         if not all(set_.everything for set_ in (problem.V_set, *map(problem.edge_set, problem.network.learned))):
             raise ArgumentError("problem", "problem must have no sets V_set and W_set; hold V and W by ridges instead")

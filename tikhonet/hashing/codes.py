@@ -7,7 +7,6 @@ or without their padding, so distances need no n_bits.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -148,19 +147,26 @@ class CodeReport:
     """The mean of |corr(b_j, b_k)| over pairs of different bits, where a constant bit has correlation 0."""
     distinct: int
     """Different codes."""
-    entropy: float = math.nan
-    """Of the codes, in bits: log2 n where all differ, 0 where all are equal. NaN in models of version 0.1."""
-    tied: float = math.nan
+    entropy: float | None = None
+    """Of the codes, in bits: log2 n where all differ, 0 where all are equal. Models of version 0.1 do not know it."""
+    tied: float | None = None
     """The share of codes whose five nearest others are all at one distance, so that nothing orders them (of 1,000
     codes, among at most 50,000)."""
+
+    @property
+    def ties(self) -> str:
+        """How far codes tell rows apart, in words."""
+        if self.entropy is None or self.tied is None:
+            return f"{self.distinct:,} distinct"
+        tied = f"the first {FIRST} neighbours tied for {100 * self.tied:.1f}%"
+        return f"{self.distinct:,} distinct (entropy {self.entropy:.1f} bits), {tied}"
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     def __str__(self) -> str:
         return (
-            f"{self.codes:,} codes of {self.n_bits} bits, {self.distinct:,} distinct\n"
-            f"entropy {self.entropy:.1f} bits, the first {FIRST} neighbours tied for {100 * self.tied:.1f}%\n"
+            f"{self.codes:,} codes of {self.n_bits} bits, {self.ties}\n"
             f"bit balance {self.balance:.3f} (worst bit {self.least_balance:.3f}, {self.constant_bits} constant)\n"
             f"mean absolute correlation between bits {self.correlation:.3f}"
         )

@@ -189,8 +189,9 @@ class HashingExperiment(Experiment):
         return [
             Column("bits", lambda row: row.bits, str),
             Column("mAP", lambda row: row.score, self.score.form, under="by ties", small=ties, unknown=DIVERGED),
-            Column("neighbours", measure("neighbour_recall"), four),
-            Column("distinct codes", measure("distinct"), "{:,.0f}".format, under="5 tied", small=tied_codes),
+            Column("neighbours", measure("neighbour_recall"), four, under="codes", small=tied_codes),
+            Column("distinct codes", measure("distinct"), "{:,.0f}".format, hidden=True),
+            Column("first five tied", measure("tied"), hidden=True),
             Column("precision", measure("precision_within"), four, under="empty", small=empty_balls, wide=True),
             Column("recall", measure("recall_within"), four, wide=True),
             Column("seconds", lambda row: row.seconds, wide=True),
@@ -220,8 +221,9 @@ def ties(row: Coding) -> str:
 
 
 def tied_codes(row: Coding) -> str:
-    share = row.measure("tied")
-    return "" if share is None else f"{100 * share:.1f}%"
+    """How many codes differ, and the share of images whose first five neighbours are tied."""
+    distinct, share = row.measure("distinct"), row.measure("tied")
+    return "" if distinct is None else f"{distinct:,.0f}" + ("" if share is None else f", {100 * share:.0f}% tied")
 
 
 def empty_balls(row: Coding) -> str:

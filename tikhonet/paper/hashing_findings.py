@@ -259,7 +259,9 @@ def frontier(hashing: Hashing, bits: int) -> Lines | None:
         points = [
             Point(
                 share["recall"],
-                *[share["mean_average_precision"]] * 3,
+                share["mean_average_precision"],
+                share["mean_average_precision"],
+                share["mean_average_precision"],
                 f"trial {record.trial}, {100 * share['structure']:.0f}% of the bits for neighbours"
                 f"{', taken' if round(share['structure'] * bits) == record.mixture['bits'] else ''}: label mAP "
                 f"{share['mean_average_precision']:.4f}, neighbours found {share['recall']:.4f}",

@@ -14,6 +14,8 @@ DASHED = ("fewer", "words", "same", "short", "sdh", "pca", "random")
 """Drawn with dashed lines, beside another method of the same colour."""
 SHORTER = {
     "BCD, labels and neighbours": "BCD, both",
+    "Adam, as many passes": "Adam, same",
+    "Adam, fewer passes": "Adam, short",
     "Product quantisation": "PQ",
     "Principal components": "PCA",
     "BCD, class codewords": "BCD, codewords",

@@ -110,6 +110,7 @@ class Stochastic(Recipe):
         """
         check_type("problem", problem, Problem)
         check_type("resume", resume, TrainingState, NoneType)
+        check_type("slot", slot, Slot)
         SEED.check("seed", seed)
         X = problem.network.rows(X)
         batches = as_batches(X, targets, weight, self.batch_size, dtype, device, self.polish is not None, reduce)
@@ -119,10 +120,9 @@ class Stochastic(Recipe):
         check_resumed(problem, resume, first)
         scale = resume.scale if resume else input_scale(first.X, reduce)
         # Hidden values are smaller by the scale too, which an activation with a bound must know.
-        activation = problem.network.activation.scaled(1 / scale)
-        scaled = replace(problem, network=problem.network.with_activation(activation))
-        generator = torch.Generator().manual_seed(seed)
-        # The masks are drawn before the state, so that a resumed run has the same ones.
+        network = problem.network.with_activation(problem.network.activation.scaled(1 / scale))
+        scaled = replace(problem, network=network)
+        generator = torch.Generator().manual_seed(seed)  # masks come before the state: a resumed run has the same ones
         stepper = self.stepper.of(scaled, self, first, self.epochs * len(batches), generator, reduce)
         if resume:
             # Steps are counted by whole epochs, since the batches may have another size now.

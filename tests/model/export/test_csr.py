@@ -82,7 +82,7 @@ def rewritten(path, **changes):
         ({"W.1.0.data": np.full(25, np.nan, np.float32)}, "finite"),
         ({"W.1.bias": np.zeros(3)}, "shape"),
         ({"coef.indptr": None}, "coef.indptr"),
-        ({"header": np.frombuffer(b'{"version": 3}', np.uint8)}, "version 3"),
+        ({"header": np.frombuffer(b'{"version": 4}', np.uint8)}, "version 4"),
         ({"header": np.frombuffer(b"[]", np.uint8)}, "not a whole CSR model"),
         ({"header": header(classes=[1, 2])}, "classes must hold a number or a text for each of 3 scores"),
         ({"header": header(classes=[1, 2, [3]])}, "classes must hold a number or a text"),
