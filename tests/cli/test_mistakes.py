@@ -30,7 +30,7 @@ FIT = ["fit", "--data", "digits", "--hidden", "10", "--max-iter", 2]
         ([*FIT, "--hidden", "3,x", "-o", "m"], ["--hidden", "'3,x'"]),
         ([*FIT, "--hidden", "0", "-o", "m"], ["--hidden", "[1, inf)"]),
         ([*FIT, "--device", "abacus", "-o", "m"], ["--device", "cpu"]),
-        ([*FIT, "--task", "regression", "--loss", "softmax", "-o", "m"], ["--loss", "squared, quantile, huber"]),
+        ([*FIT, "--task", "regression", "--loss", "softmax", "-o", "m"], ["--loss", "squared, huber, quantile"]),
         ([*FIT, "--task", "regression", "--head", "svm", "-o", "m"], ["--head", "ridge, trained"]),
         ([*FIT, "-o", "nowhere/m"], ["--output", "nowhere", "make it first"]),
         ([*FIT, "-o", "."], ["--output", "folder"]),

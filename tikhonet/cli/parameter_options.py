@@ -59,8 +59,8 @@ class Parameter:
     def words(self, *tasks: str) -> list[str]:
         """The words that it can be, in the order in which the estimator describes them."""
         known = {word for one in self.allowed(*tasks) if isinstance(one, StrOptions) for word in one.options}
-        text = " ".join(self.described(task)[0] for task in tasks or self.tasks)
-        return sorted(known, key=lambda word: f'{text}"{word}"'.index(f'"{word}"'))
+        text = " ".join(part for task in tasks or self.tasks for part in self.described(task))
+        return sorted(sorted(known), key=lambda word: f'{text}"{word}"'.index(f'"{word}"'))
 
     @property
     def number(self) -> type[int] | type[float] | None:
