@@ -176,6 +176,11 @@ def hashing_neighbours_digits() -> str:
 
 
 @table
+def hashing_neighbours_mnist() -> str:
+    return neighbour_table("hashing-neighbours-mnist", 48)
+
+
+@table
 def hashing_neighbours_unseen() -> str:
     return neighbour_table("hashing-digits-unseen", 32)
 
