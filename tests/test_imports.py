@@ -33,7 +33,6 @@ BOUNDARIES = {
     "tikhonet.estimators.large_rows": "from a stream to rows on disk, apart from the fit on them",
     "tikhonet.hashing.asymmetric": "distances by scores, apart from the index that uses them",
     "tikhonet.hashing.frontier": "the choice of a share of bits, apart from the training that it judges",
-    "tikhonet.hashing.structure": "bits of neighbours, beside the codes of labels",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
     "tikhonet.data.large_tables": "files by pieces, apart from files that are read whole",
     "tikhonet.cli.parameter_options": "parameters as options, apart from the command that has them",

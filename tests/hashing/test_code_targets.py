@@ -1,7 +1,8 @@
 import numpy as np
 
 from tikhonet.hashing import evaluate, hamming, pack
-from tikhonet.hashing.code_targets import from_targets, rotations
+from tikhonet.hashing.code_targets import from_targets
+from tikhonet.hashing.structure import rotations
 
 
 def first_codes(y, n_bits=48):

@@ -47,7 +47,7 @@ def test_axes_are_those_of_principal_components_with_weights_as_rows():
     X = rng.normal(size=(300, 8)) * [5, 4, 3, 2, 1, 1, 0.5, 0.1]
     X -= X.mean(0)
     weight = rng.integers(1, 4, 300)
-    expected = PCA(4).fit(np.repeat(X, weight, axis=0) - 0).components_
+    expected = PCA(4).fit(np.repeat(X, weight, axis=0)).components_
     centred = torch.from_numpy(X - np.average(X, axis=0, weights=weight))
     axes = principal_axes(centred, torch.from_numpy(weight).double(), 4, seed=0)
     np.testing.assert_allclose(np.abs(np.diag(expected @ axes.numpy())), 1, atol=1e-3)

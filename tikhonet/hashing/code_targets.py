@@ -29,6 +29,7 @@ from tikhonet.hashing.code_training import ROUNDS, CodeBlock, train_codes
 from tikhonet.hashing.codes import CodeReport, code_report, pack
 from tikhonet.hashing.codewords import codewords
 from tikhonet.hashing.mixture import MixedCodes, Mixture
+from tikhonet.hashing.structure import rotations
 from tikhonet.model.heads import HeadKind, TrainedHead
 from tikhonet.model.scaling import Standard, spread
 from tikhonet.network.errors import ArgumentError
@@ -186,13 +187,6 @@ class Codes(Target):
             )
         supervision = replace(self.supervision, Y=self.supervision.Y[:0])
         return replace(self, supervision=supervision, report=report, mixture=trained.kept or self.mixture)
-
-
-def rotations(width: int, n_bits: int, rng: np.random.Generator) -> Floats:
-    """Directions in a space of this width, one column for each bit: orthonormal within every `width` of them."""
-    blocks = [np.linalg.qr(rng.normal(size=(width, width)))[0] for _ in range(-(-n_bits // width))]
-    directions: Floats = np.concatenate(blocks, axis=1)[:, :n_bits]
-    return directions
 
 
 def from_targets(y: Any, target: str = "auto") -> Supervision:
