@@ -21,3 +21,10 @@ def test_the_example_of_ray_train_runs_where_ray_is_installed(capsys, tmp_path, 
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLES / "ray_train.py"), run_name="__main__")
     assert "accuracy" in capsys.readouterr().out
+
+
+def test_the_example_of_retrieval_finds_more_neighbours_by_bits_that_know_them(capsys):
+    runpy.run_path(str(EXAMPLES / "retrieval.py"), run_name="__main__")
+    lines = [line for line in capsys.readouterr().out.splitlines() if "true neighbours found" in line]
+    labels, both = (float(line.split()[-1]) for line in lines)
+    assert both > 2 * labels
