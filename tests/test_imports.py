@@ -20,6 +20,7 @@ ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
+    "tikhonet.problem.lost_machines": "options of connections, apart from the sums that travel on them",
     "tikhonet.descent.block_steps": "the algorithm, apart from the loop that watches it",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.logistic": "one kind of head's numerics, as the SVM's are apart",
@@ -27,6 +28,7 @@ BOUNDARIES = {
     "tikhonet.model.torch_rules": "each layer of torch by itself, apart from the graph of their calls",
     "tikhonet.model.torch_tracing": "one pass over a traced module with all that it remembers",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
+    "tikhonet.estimators.rank_states": "where the rows of a state are, apart from the files that hold it",
     "tikhonet.estimators.labels": "several labels a row, beside one class",
     "tikhonet.estimators.importances": "a definition of what matters, apart from the estimators that show it",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",

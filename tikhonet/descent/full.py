@@ -49,6 +49,16 @@ class DescentState:
     guess: Layers = field(default_factory=dict)
     """The last minimisers over U, where steps are short."""
 
+    def with_rows(self, change: Callable[[Tensor], Tensor]) -> DescentState:
+        """The state with all of its U changed."""
+
+        def of(layers: Layers) -> Layers:
+            return {n: change(layer) for n, layer in layers.items()}
+
+        blocks, last = (found and replace(found, U=of(found.U)) for found in (self.blocks, self.last))
+        assert blocks
+        return replace(self, blocks=blocks, last=last, guess=of(self.guess))
+
 
 @dataclass(frozen=True)
 class BlockDescent:

@@ -63,7 +63,19 @@ class Checkpoint:
 
 
 class Stopped(Exception):  # noqa: N818 (nothing went wrong)
-    """A fit was asked to stop, and has kept its state; fit again with the same checkpoint to go on."""
+    """A fit was asked to stop, and has kept its state; fit again with the same checkpoint to go on.
+
+    Parameters
+    ----------
+    place : the folder of the checkpoint
+    kept : whether the state could be written there; kept as the attribute ``kept``
+
+    """
+
+    def __init__(self, place: os.PathLike[str], kept: bool) -> None:
+        outcome = "has kept" if kept else "could not keep"
+        super().__init__(f"the fit was asked to stop, and {outcome} its state in {place}; fit again to go on")
+        self.kept = kept
 
 
 class CheckpointWarning(UserWarning):
