@@ -1,6 +1,5 @@
 """`fit(parameters, rows, target)`: what it returns, and what a failure leaves."""
 
-
 import numpy as np
 import pandas as pd
 import pytest
