@@ -35,6 +35,8 @@ class Preset:
     """A first step that is given is (3 / N)^depth_power as long in networks of N > 3 layers."""
     change: float | None = None
     """A first step in place of the rule's, after which steps fall linearly."""
+    decay: float = 0.0
+    """How much weights shrink in a step, over the relative change that it makes in a layer."""
     widest: int | None = None
     """The columns of a layer's weights from which on its metric and damping are those of `USUAL`; None is never."""
 
@@ -118,6 +120,8 @@ class Recipe:
         The share of the inputs that are set to zero at random in training, as a regulariser.
     drop_features : float, optional
         The share of the last hidden layer that is set to zero at random in training.
+    decay : float, optional
+        How much the weights shrink in a step, over the relative change that it makes in their layer; biases do not.
     """
 
     change: float | None = None
@@ -134,6 +138,7 @@ class Recipe:
     metric: str | None = None
     drop_inputs: float | None = None
     drop_features: float | None = None
+    decay: float | None = None
 
     def __post_init__(self) -> None:
         check_initial(self.initial)
@@ -142,7 +147,7 @@ class Recipe:
         if self.metric is not None and self.metric not in Gram.kinds:
             raise ValueError(f"metric must be {', '.join(map(repr, Gram.kinds))} or None, got {self.metric!r}")
         check_numbers(self, SHARE_OR_NONE, ["memory", "averaging"])
-        check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features"], optional=True)
+        check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features", "decay"], optional=True)
         check_numbers(self, POSITIVE, ["damping_U", "initial_scale"])
         check_numbers(self, POSITIVE, ["change", "damping_W", "ridge_V"], optional=True)
 
