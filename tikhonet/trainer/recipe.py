@@ -59,7 +59,7 @@ USUAL = Preset(
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
 SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
-"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md). The rule's
+"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/log/sparse.md). The rule's
 steps are no better there than a given first one, since weights that go leave something to mend to the end."""
 CONFINED: dict[str, Any] = {"change": 0.3, "momentum": 0.95}
 """The steps of weights in a set: in the l1 ball those of the rule end with twice as many nonzeros at the same error."""
