@@ -40,8 +40,14 @@ if "TORCHELASTIC_RUN_ID" in os.environ:  # one of the two processes
 # %%
 # Here is the process that starts the others, and afterwards does the same alone.
 
-torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", __file__]
-ran = subprocess.run(torchrun, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+ran = subprocess.run(
+    [*torchrun, work.__code__.co_filename],
+    capture_output=True,
+    text=True,
+    check=True,
+    env={**os.environ, "OMP_NUM_THREADS": "1"},
+)
 two, one = json.loads(ran.stdout.splitlines()[-1]), work()
 print(f"the first of two processes had {two['rows']} rows and sent {two['bytes']:,} bytes in {two['sums']} sums")
 print(f"the same objective, to the last bit of all 15 iterations: {two['f'] == one['f']}")
