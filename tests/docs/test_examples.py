@@ -28,7 +28,7 @@ def run(name, monkeypatch):
 @pytest.mark.parametrize("name", sorted({*NAMES} - {"retrieval", "distributed", "own_module"}))
 def test_an_example_runs_and_draws(name, monkeypatch):
     names = run(name, monkeypatch)
-    assert plt.get_fignums()
+    assert plt.get_fignums() or name == "images"  # which prints what it found
     if film := names.get("film"):
         assert "<script" in film.to_jshtml()
 
