@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import r2_score
 
 from tikhonet import BCDClassifier, BCDRegressor
-from tikhonet.estimators.number_targets import Numbers
 from tikhonet.estimators.averaged import DECAY_FROM
+from tikhonet.estimators.number_targets import Numbers
 from tikhonet.estimators.parameters import FULLY_CUT, MOST_CUT
 from tikhonet.estimators.solvers import default_batch, default_epochs
 from tikhonet.estimators.tabular import Inputs
