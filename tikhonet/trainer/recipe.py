@@ -38,6 +38,8 @@ class Preset:
     """Steps of 1000 rows after which a step is half as long; those of fewer rows, which are noisier, earlier."""
     change: float | None = None
     """A first step in place of the rule's, after which steps fall linearly."""
+    decay: float = 0.0
+    """How much weights shrink in a step, over the relative change that it makes in a layer."""
     widest: int | None = None
     """The columns of a layer's weights from which on its metric and damping are those of `USUAL`; None is never."""
 
@@ -63,7 +65,7 @@ CONFINED: dict[str, Any] = {"horizon": math.inf, "momentum": 0.9}
 """The steps of weights in a set or with a budget: they fall linearly alone, since what is cut off leaves something to
 mend to the end, and remember their direction for longer, since the noise of single batches keeps entries from zero."""
 SPARSE = replace(USUAL, **CONFINED, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
-"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md)."""
+"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/log/sparse.md)."""
 IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0, widest=512)
 """For networks of images: a patch has few entries, so the whole inverse is cheap; that of a dense layer on an image is
 not. Batches of 125 to 250 suit its steps (docs/log/images.md)."""
@@ -121,6 +123,8 @@ class Recipe:
         The share of the inputs that are set to zero at random in training, as a regulariser.
     drop_features : float, optional
         The share of the last hidden layer that is set to zero at random in training.
+    decay : float, optional
+        How much the weights shrink in a step, over the relative change that it makes in their layer; biases do not.
     """
 
     change: float | None = None
@@ -137,6 +141,7 @@ class Recipe:
     metric: str | None = None
     drop_inputs: float | None = None
     drop_features: float | None = None
+    decay: float | None = None
 
     def __post_init__(self) -> None:
         check_initial(self.initial)
@@ -145,7 +150,7 @@ class Recipe:
         if self.metric is not None and self.metric not in Gram.kinds:
             raise ValueError(f"metric must be {', '.join(map(repr, Gram.kinds))} or None, got {self.metric!r}")
         check_numbers(self, SHARE_OR_NONE, ["memory", "averaging"])
-        check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features"], optional=True)
+        check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features", "decay"], optional=True)
         check_numbers(self, POSITIVE, ["damping_U", "initial_scale"])
         check_numbers(self, POSITIVE, ["change", "damping_W", "ridge_V"], optional=True)
 
