@@ -39,7 +39,8 @@ class SparseSize(Size):
     """How much is done: the shares of nonzeros in percent, the radii of the ball alone, the settings of each way.
 
     `dense`, `sparse` and `ball` are settings of the stochastic trainer, `adam` and `pruned` of back-propagation.
-    The ball alone has a first step by hand: longer steps than those of the rule leave fewer nonzeros (docs/log/step_rule.md).
+    The ball alone has a first step by hand: longer steps than those of the rule leave fewer nonzeros
+    (docs/log/step_rule.md).
     """
 
     shares: tuple[float, ...]
