@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from types import NoneType
 from typing import Any
@@ -33,6 +34,8 @@ class Preset:
     drop_features: float
     depth_power: float
     """A first step that is given is (3 / N)^depth_power as long in networks of N > 3 layers."""
+    horizon: float = 50.0
+    """Steps of 1000 rows after which a step is half as long; those of fewer rows, which are noisier, earlier."""
     change: float | None = None
     """A first step in place of the rule's, after which steps fall linearly."""
     decay: float = 0.0
@@ -58,11 +61,11 @@ USUAL = Preset(
 )
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
-SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
-"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/log/sparse.md). The rule's
-steps are no better there than a given first one, since weights that go leave something to mend to the end."""
-CONFINED: dict[str, Any] = {"change": 0.3, "momentum": 0.95}
-"""The steps of weights in a set: in the l1 ball those of the rule end with twice as many nonzeros at the same error."""
+CONFINED: dict[str, Any] = {"horizon": math.inf, "momentum": 0.9}
+"""The steps of weights in a set or with a budget: they fall linearly alone, since what is cut off leaves something to
+mend to the end, and remember their direction for longer, since the noise of single batches keeps entries from zero."""
+SPARSE = replace(USUAL, **CONFINED, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
+"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/log/sparse.md)."""
 IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0, widest=512)
 """For networks of images: a patch has few entries, so the whole inverse is cheap; that of a dense layer on an image is
 not. Batches of 125 to 250 suit its steps (docs/log/images.md)."""
