@@ -91,7 +91,7 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -104,8 +104,8 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         list of such pairs (X, y), of which the last decides; `history_` has what each says of every epoch. Validation
         rows count by the weights of their classes.
         """
-        if self.memory_budget is not None:
-            return self._fit_large(X, y, sample_weight, X_val, y_val, eval_set)
+        if (fitted := self._fit_by_batches(X, y, sample_weight, X_val, y_val, eval_set)) is not None:
+            return fitted
         inputs, options = Inputs(self), {"multi_output": is_indicator(y)}
         X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, sample_weight, **options)
         check_classification_targets(y)

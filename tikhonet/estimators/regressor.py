@@ -88,7 +88,7 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -100,8 +100,8 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
         `eval_set` is a list of such pairs (X, y), of which the last decides; `history_` has what each says of every
         epoch.
         """
-        if self.memory_budget is not None:
-            return self._fit_large(X, y, sample_weight, X_val, y_val, eval_set)
+        if (fitted := self._fit_by_batches(X, y, sample_weight, X_val, y_val, eval_set)) is not None:
+            return fitted
         inputs, validation = Inputs(self), []
         rows, single = checked_rows(inputs, X, y, sample_weight)
         for X_some, y_some, name in inputs.validation(X_val, y_val, eval_set, **NUMBERS):

@@ -28,6 +28,7 @@ from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.judge import Metric
+from tikhonet.trainer.recipe import IMAGES_BATCH
 from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.sparsity.zeros import check_sparsity
 from tikhonet.trainer.state import TrainingState
@@ -42,8 +43,6 @@ SMALL_WORK = 1e8
 other processes had the cores, since each small product waits for both."""
 GIVEN = 0.6
 """The first step, whatever the batch, under a budget and in sets, which no rule covers."""
-IMAGES_BATCH = 250
-"""Rows of a batch of images, at most: fewer steps of more rows end worse."""
 
 
 @dataclass(frozen=True)
