@@ -49,18 +49,56 @@ class DescentState:
     guess: Layers = field(default_factory=dict)
     """The last minimisers over U, where steps are short."""
 
+    def with_rows(self, change: Callable[[Tensor], Tensor]) -> DescentState:
+        """The state with all of its U changed."""
+
+        def of(layers: Layers) -> Layers:
+            return {n: change(layer) for n, layer in layers.items()}
+
+        blocks, last = (found and replace(found, U=of(found.U)) for found in (self.blocks, self.last))
+        assert blocks
+        return replace(self, blocks=blocks, last=last, guess=of(self.guess))
+
 
 @dataclass(frozen=True)
 class BlockDescent:
-    """Block coordinate descent on Eq. 4 over all samples.
+    """Block coordinate descent on the lifted objective (Eq. 4) over all samples.
 
-    `schedule`: `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges.
-    `tol`: a point is stationary when exact steps of its blocks would lower f by at most this share of it.
-    `inner_tol` bounds the relative optimality residual of each sub-problem. `extrapolate` tries, after each
-    iteration, to go on along it, and takes that step only if f falls by c |step|^2.
-    `check_every`: iterations between two measurements of stationarity (one costs about eight products of
-    samples x width x width in float64). `same_bits`: results do not depend on the number of threads, nor on that of
-    processes that `Ranks` has (1, 2, 4 or 8): operations have one thread each, which work on blocks of rows.
+    Every block is moved towards the minimiser of its sub-problem, which is convex; V and W in closed form or by a
+    projected method, U by a batched quadratic programme.
+
+    Parameters
+    ----------
+    schedule : Schedule, default=Proximal()
+        `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges.
+    max_iter : int, default=100
+        Iterations at most.
+    tol : float, default=1e-06
+        A point is stationary when exact steps of its blocks would lower f by at most this share of it.
+    inner_tol : float, default=0.001
+        A bound on the relative optimality residual of each sub-problem.
+    initial_features : {"random", "forward"}, default="random"
+        Where U starts.
+    extrapolate : bool, default=False
+        Try, after each iteration, to go on along it, and take that step only if f falls by ``c |step|^2``.
+    check_every : int, default=1
+        Iterations between two measurements of stationarity (one costs about eight products of
+        samples x width x width in float64).
+    chunk_rows : int, default=2048
+        Rows that a pass over the data holds at a time.
+    same_bits : bool, default=True
+        Results do not depend on the number of threads, nor on that of processes that `Ranks` has (1, 2, 4 or 8):
+        operations have one thread each, which work on blocks of rows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import BlockDescent, Network, Problem
+    >>> X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    >>> problem = Problem(Network.chain([3, 4], bias=True), lift="fenchel", gamma=1.0, ridge_V=0.1, ridge_W=0.1)
+    >>> result = BlockDescent(max_iter=20).run(problem, X, X[:, :2].abs())
+    >>> result.history.objective[-1] < result.history.objective[0]
+    True
     """
 
     schedule: Schedule = Proximal()
@@ -99,8 +137,31 @@ class BlockDescent:
     ) -> Result:
         """Minimise Eq. 4 on these samples, from `start` or from random blocks.
 
-        `watch` is called with the history after every iteration, and ends the run by returning True. `slot` keeps the
-        state between iterations; a state that it has is gone on from, in place of `start`.
+        Parameters
+        ----------
+        problem : Problem
+            What is minimised.
+        X : Tensor or array
+            Inputs, samples x width.
+        targets : Tensor or array
+            Encoded targets, samples x outputs; `problem.loss.encode(y)` makes them of labels.
+        weight : Tensor or array, optional
+            A number for each sample.
+        seed : int, default=0
+            Fixes the random start.
+        start : Blocks, optional
+            A point to begin at.
+        reduce : callable, default=keep
+            Adds up over the ranks of a run on many machines (`Ranks`).
+        watch : callable, optional
+            Called with the history after every iteration; it ends the run by returning True.
+        slot : Slot, default=NOWHERE
+            Keeps the state between iterations; a state that it has is gone on from, in place of `start`.
+
+        Returns
+        -------
+        Result
+            The point that was reached, and the way there.
         """
         check_type("slot", slot, Slot)
         samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)

@@ -23,7 +23,7 @@ FREE = ("verbose", "callbacks", "n_jobs", "checkpoint", "random_state")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a fit keeps its state, and how often.
+    """Where a fit keeps its state, and how often: the parameter `checkpoint` of the estimators.
 
     Parameters
     ----------
@@ -37,6 +37,16 @@ class Checkpoint:
         States that are kept of each run: where the newest is damaged, the one before is used.
     stop : callable, optional
         Asked after every step; where it returns True the state is kept and the fit ends with `Stopped`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet import BCDClassifier, Checkpoint
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> model = BCDClassifier((8,), checkpoint=Checkpoint("states", every_epochs=5), random_state=0)
+    >>> model = model.fit(X, X[:, 0] > 0)  # after a crash, the same call goes on where it was
+    >>> bool(model.score(X, X[:, 0] > 0) > 0.8)
+    True
     """
 
     path: str | os.PathLike[str]
@@ -53,7 +63,19 @@ class Checkpoint:
 
 
 class Stopped(Exception):  # noqa: N818 (nothing went wrong)
-    """A fit was asked to stop, and has kept its state; fit again with the same checkpoint to go on."""
+    """A fit was asked to stop, and has kept its state; fit again with the same checkpoint to go on.
+
+    Parameters
+    ----------
+    place : the folder of the checkpoint
+    kept : whether the state could be written there; kept as the attribute ``kept``
+
+    """
+
+    def __init__(self, place: os.PathLike[str], kept: bool) -> None:
+        outcome = "has kept" if kept else "could not keep"
+        super().__init__(f"the fit was asked to stop, and {outcome} its state in {place}; fit again to go on")
+        self.kept = kept
 
 
 class CheckpointWarning(UserWarning):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import KW_ONLY, dataclass
-from inspect import cleandoc, signature
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, get_args
 
@@ -276,12 +276,6 @@ class Parameters(BaseEstimator):
     def _network(self, inputs: int) -> Network:
         """The network for so many inputs."""
         return network_for(self, inputs)
-
-
-def documented(summary: str, own: str) -> str:
-    """The docstring of an estimator: what it is, the parameters that all share, and its own."""
-    shared = cleandoc(str(Parameters.__doc__)).partition("\n")[2].strip()
-    return "\n".join((cleandoc(summary), "", shared, cleandoc(own), ""))
 
 
 def build_problem(parameters: Parameters, network: Network, loss: Loss, rows: float) -> Problem:
