@@ -182,7 +182,7 @@ def main(options: Namespace) -> None:
     torch.set_num_threads(1)
     chosen, few = {}, Images(options.name, options.data, few=True)
     for method in options.methods:
-        tried = [one for one in SETTINGS[method] if options.name == "mnist" or one.get("rate") != LOWEST.get(method)]
+        tried = [one for one in SETTINGS[method] if options.name == "mnist" or one.get("rate", 0) != LOWEST.get(method)]
         errors = [run(few, options, method, one, 0, options.first_epochs) for one in tried]
         chosen[method] = tried[errors.index(min(errors))]
         print(f"{method} {chosen[method]}: held-out error {min(errors):.2f}%", flush=True)

@@ -109,14 +109,15 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or DataFrame
+        X : array-like, sparse matrix, DataFrame or DataLoader
             Samples x features; columns may hold text, categories and missing numbers. With `memory_budget` also a file,
-            a data set of Arrow or an iterable of pieces.
-        y : array-like
+            a data set of Arrow or an iterable of pieces. A torch `DataLoader` gives batches (X, y), anew at every
+            epoch; nothing of it is held out.
+        y : array-like, default=None
             A class a row, or a matrix of 0 and 1 with a column for each label that a row may have.
         sample_weight : array-like, default=None
             A weight for each row; 1 where it is None.
-        X_val : array-like, default=None
+        X_val : array-like or DataLoader, default=None
             Validation rows.
         y_val : array-like, default=None
             Their classes; they count by the weights of these.

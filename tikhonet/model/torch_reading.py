@@ -92,9 +92,23 @@ class TorchBlocks:
     ) -> TorchBlocks:
         """The network trained from these weights on, by mini-batches of arrays X and y or of a `DataLoader` X of both.
 
-        y holds the number of a class for each row, below the number of scores, or a row of numbers for each. Without a
-        `solver` it is `Stochastic` with its defaults, in batches that suit images where there are any. `loss` may be
-        the name of one.
+        Parameters
+        ----------
+        X : array-like or DataLoader
+            Images or rows; a `DataLoader` of X and y may change them at every epoch.
+        y : array-like, default=None
+            The number of a class for each row, below the number of scores, or a row of numbers for each.
+        solver : Stochastic, default=None
+            How it is trained; None is `Stochastic` with its defaults, in batches that suit images where there are any.
+        loss : Loss or str, default=Squared()
+            The loss of the scores, or its name.
+        seed : int, default=0
+            The seed of batches and dropout.
+
+        Returns
+        -------
+        blocks : TorchBlocks
+            The same network with fitted weights; the intercept is zero.
         """
         problem = Problem(self.network, lift=Fenchel(), gamma=1.0, loss=loss)
 
@@ -136,7 +150,18 @@ class TorchBlocks:
         return build_module(self.network, self.W, self.V, self.intercept)
 
     def to_model(self, classes: tuple[Label, ...] = ()) -> Model:
-        """A model of inputs as they are, for files and exports such as C99; `classes` may name the scores."""
+        """A model of inputs as they are, for files and exports such as C99.
+
+        Parameters
+        ----------
+        classes : tuple of labels, default=()
+            The names of the scores.
+
+        Returns
+        -------
+        model : Model
+            The network without scaling, and V with its intercept as the head.
+        """
         ones = np.ones(self.network.widths[0])
         scaling = Scaling(0 * ones, ones, -UNBOUNDED * ones, UNBOUNDED * ones)
         head = Head(self.V.double().numpy(), self.intercept.double().numpy())
