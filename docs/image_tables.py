@@ -52,11 +52,6 @@ def image_race_mnist() -> str:
 
 
 @table
-def image_race_cifar10() -> str:
-    return race("cifar10")
-
-
-@table
 def image_epoch() -> str:
     """An epoch over one of Adam's, and the convolutions' share of it."""
     run = measured("image_epoch")
