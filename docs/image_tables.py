@@ -8,7 +8,12 @@ from typing import Any
 
 from blocks import ROOT, basis_of, by, markdown, mean, measured, table
 
-NAMES = {"trainer": "`Stochastic`", "ScheduleFree": "schedule-free AdamW", "Nesterov": "SGD, Nesterov, one cycle"}
+NAMES = {
+    "trainer": "`Stochastic`",
+    "trainer-50": "`Stochastic`, steps of tables",
+    "ScheduleFree": "schedule-free AdamW",
+    "Nesterov": "SGD, Nesterov, one cycle",
+}
 
 
 def race(name: str) -> str:
