@@ -1,7 +1,9 @@
-"""From a PyTorch module for images to a trained, certified and exported one.
+"""
+A torch module for images
+=========================
 
-The module is read, fitted from a `DataLoader` and written back: three lines. Steps over all images as they are then
-end at a stationary point of its own loss, as a certificate says, and it becomes C99 for a small device.
+A PyTorch module for images is read, fitted from a `DataLoader` and written back: three lines. Steps over all images as
+they are then end at a stationary point of its own loss, as a certificate says, and it becomes C99 for a small device.
 """
 
 import torch
