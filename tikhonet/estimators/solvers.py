@@ -28,6 +28,7 @@ from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
 from tikhonet.trainer.judge import Metric
+from tikhonet.trainer.recipe import IMAGES_BATCH
 from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.sparsity.zeros import check_sparsity
 from tikhonet.trainer.state import TrainingState
@@ -43,8 +44,6 @@ other processes had the cores, since each small product waits for both."""
 GIVEN, SLOW = 0.6, 0.95
 """The first step, whatever the batch, and the momentum by 1000 rows of weights in a bounded set: on small tables the
 rule's steps are as good there, and leave up to half as many nonzeros again in the l1 ball (docs/log/step_rule.md)."""
-IMAGES_BATCH = 250
-"""Rows of a batch of images, at most: fewer steps of more rows end worse."""
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,8 @@ SPARSE = replace(USUAL, **CONFINED, ridge_V=0.01, drop_inputs=0.05, drop_feature
 IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0, widest=512)
 """For networks of images: a patch has few entries, so the whole inverse is cheap; that of a dense layer on an image is
 not. Batches of 125 to 250 suit its steps (docs/log/images.md)."""
+IMAGES_BATCH = 250
+"""Rows of a batch of images, at most: fewer steps of more rows end worse."""
 DEEP = Preset(
     first=0.4,
     momentum=0.7,
