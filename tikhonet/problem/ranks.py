@@ -238,6 +238,11 @@ class Ranks:
 def share(rows: int, rank: int, size: int) -> slice:
     """The rows of one of so many ranks: whole blocks where their number allows it."""
     blocks = row_blocks(rows)
+    if size % len(blocks) == 0:  # parts of a block: two of them are that of half as many ranks
+        count = size // len(blocks)
+        whole, part = blocks[rank // count], rank % count
+        first, length = whole.start, whole.stop - whole.start
+        return slice(first + length * part // count, first + length * (part + 1) // count)
     if len(blocks) % size:
         return slice(rows * rank // size, rows * (rank + 1) // size)
     count = len(blocks) // size
