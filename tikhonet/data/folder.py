@@ -31,11 +31,36 @@ Shape = tuple[int, ...]
 
 
 def read_folder(folder: StrPath, size: int | None = None, *, shape: Shape | None = None) -> Table:
-    """Pixels in [0, 1], the files' names as names of rows, and labels where the images lie in subfolders.
+    """Read a folder of images: pixels in [0, 1], and labels where the images lie in subfolders.
 
-    size   the side of the squares that images are brought to, by cutting off what is too wide or too high and by
-           scaling; None leaves them as they are, which must be alike. All are in colour if one of them is.
-    shape  what images are brought to in the same way, in place of `size`, and whether in colour
+    Parameters
+    ----------
+    folder : str or path
+        With the images in it (no labels), or with a subfolder for each label.
+    size : int, optional
+        The side of the squares that images are brought to, by cutting off what is too wide or too high and by scaling;
+        None leaves them as they are, which must be alike. All are in colour if one of them is.
+    shape : tuple of int, optional
+        What images are brought to in the same way, in place of `size`: (height, width), or (3, height, width) in
+        colour.
+
+    Returns
+    -------
+    Table
+        A row for each image; the files' names are the names of the rows.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from PIL import Image
+    >>> from tikhonet.data import read_folder
+    >>> for label in ("cat", "dog"):
+    ...     Path("pets", label).mkdir(parents=True)
+    ...     Image.fromarray(np.full((8, 8), 51, np.uint8)).save(f"pets/{label}/1.png")
+    >>> table = read_folder("pets")
+    >>> table.X.shape, table.y.tolist()
+    ((2, 64), ['cat', 'dog'])
     """
     folder = Path(folder).expanduser()
     files = list_images(folder)

@@ -26,7 +26,7 @@ FREE = ("verbose", "callbacks", "n_jobs", "checkpoint", "random_state")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a fit keeps its state, and how often.
+    """Where a fit keeps its state, and how often: the parameter `checkpoint` of the estimators.
 
     Parameters
     ----------
@@ -40,6 +40,16 @@ class Checkpoint:
         States that are kept of each run: where the newest is damaged, the one before is used.
     stop : callable, optional
         Asked after every step; where it returns True the state is kept and the fit ends with `Stopped`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet import BCDClassifier, Checkpoint
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> model = BCDClassifier((8,), checkpoint=Checkpoint("states", every_epochs=5), random_state=0)
+    >>> model = model.fit(X, X[:, 0] > 0)  # after a crash, the same call goes on where it was
+    >>> bool(model.score(X, X[:, 0] > 0) > 0.8)
+    True
     """
 
     path: str | os.PathLike[str]

@@ -49,15 +49,28 @@ class Ranks:
     ----------
     group : torch.distributed.ProcessGroup, optional
         The processes; all of them by default.
-    timeout : float, default=1800
+    timeout : float, default=1800.0
         Seconds that a rank may let the others wait, where `with` makes the group. A rank that dies is noticed at once.
 
     Attributes
     ----------
-    rank, size : int
-        The number of this process, and how many there are.
-    calls, bytes : int
-        The sums made so far, and the bytes that this rank has sent for them.
+    rank : int
+        The number of this process.
+    size : int
+        How many processes there are.
+    calls : int
+        The sums made so far.
+    bytes : int
+        The bytes that this rank has sent for them.
+
+    Examples
+    --------
+    A process by itself is one rank; started by torchrun, each of the processes has a share of the rows:
+
+    >>> from tikhonet import Ranks
+    >>> with Ranks() as ranks:
+    ...     print(ranks.size, ranks.shard(1000))
+    1 slice(0, 1000, None)
     """
 
     def __init__(self, group: Any = None, timeout: float = 1800.0) -> None:
@@ -162,13 +175,35 @@ class Ranks:
         return dist.get_global_rank(self.group, rank) if self.group else rank
 
     def each(self, number: float) -> list[float]:
-        """The numbers that all ranks give, in their order."""
+        """The numbers that all ranks give, in their order.
+
+        Parameters
+        ----------
+        number : float
+            That of this rank.
+
+        Returns
+        -------
+        list of float
+            One of each rank.
+        """
         numbers = torch.zeros(self.size, dtype=torch.float64)
         numbers[self.rank] = number
         return self(numbers).tolist()
 
     def gather(self, value: Any) -> list[Any]:
-        """The values (anything that can be pickled) that all ranks give, in their order."""
+        """The values that all ranks give, in their order.
+
+        Parameters
+        ----------
+        value : object
+            That of this rank; anything that can be pickled.
+
+        Returns
+        -------
+        list
+            One of each rank.
+        """
         if self.size == 1:
             return [value]
         values: list[Any] = [None] * self.size
@@ -219,11 +254,32 @@ class Ranks:
         """The rows of this rank, where all have so many; with these, solvers of all rows find the bits of one process.
 
         That holds where the number of ranks is 1, 2, 4 or 8 and each gets at least 256 rows.
+
+        Parameters
+        ----------
+        rows : int
+            The rows of all ranks.
+
+        Returns
+        -------
+        slice
+            Those of this one.
         """
         return share(rows, self.rank, self.size)
 
     def place(self, rows: int) -> Place:
-        """Where so many rows of this rank are among those of all: one after the other, in the order of the ranks."""
+        """Where so many rows of this rank are among those of all: one after the other, in the order of the ranks.
+
+        Parameters
+        ----------
+        rows : int
+            The rows of this rank.
+
+        Returns
+        -------
+        Place
+            Their start, the rows of all, and the blocks that sums are made of.
+        """
         counts = [round(count) for count in self.each(rows)]
         start, total = sum(counts[: self.rank]), sum(counts)
         blocks = row_blocks(total)
