@@ -40,6 +40,17 @@ class SameBits:
         The trainer; its `batch_size` counts the rows of all processes together.
     ranks : int, default=8
         Logical ranks, a power of 2: the number of processes must divide it. The fewer, the cheaper.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Network, Problem, SameBits, Stochastic
+    >>> X = torch.randn(200, 5, generator=torch.Generator().manual_seed(0))
+    >>> problem = Problem(Network.chain([5, 8]))
+    >>> targets = problem.loss.encode((X[:, 0] > 0).long(), 2).float()
+    >>> training = SameBits(Stochastic(epochs=2, batch_size=100), ranks=2).run(problem, X, targets)
+    >>> len(training.epochs)
+    2
     """
 
     solver: Stochastic
@@ -61,14 +72,41 @@ class SameBits:
         reduce: Reduce = keep,
         **options: Any,
     ) -> Training:
-        """What `Stochastic.run` does with these arguments; `slot` and batches of one's own are not among them."""
+        """Train on arrays, as `Stochastic.run` does.
+
+        Parameters
+        ----------
+        problem : Problem
+            Network, loss, lift and sets.
+        X : Tensor
+            Inputs of the rows that `ranks.shard` gives this process.
+        targets : Tensor
+            Encoded targets of these rows.
+        weight : Tensor, optional
+            A number for each of them.
+        validation : tuple of Tensor, optional
+            (X, targets) or (X, targets, weight) to judge epochs by, also the shard of this process.
+        watch : callable, optional
+            Called with every epoch; True ends the run.
+        reduce : callable, default=keep
+            The `Ranks` of the processes.
+        **options : object
+            What else `Stochastic.run` takes, but for `slot`.
+
+        Returns
+        -------
+        Training
+            The network, the same on all processes.
+        """
+        if "slot" in options:
+            raise ArgumentError("slot", "slot must be left out with SameBits; keep the state of the training instead")
         rank, processes = rank_of(reduce)
         if self.ranks % processes:
             raise ArgumentError("reduce", f"reduce must be one of a divisor of {self.ranks} ranks, got {processes}")
         mine = range(self.ranks // processes * rank, self.ranks // processes * (rank + 1))
         rows = [part for part in (X, targets, weight) if part is not None]
-        parts = self.cut("X", rows, mine, rank, processes, reduce)
-        judged = self.cut("validation", validation, mine, rank, processes, reduce) if validation else None
+        parts = self._cut("X", rows, mine, rank, processes, reduce)
+        judged = self._cut("validation", validation, mine, rank, processes, reduce) if validation else None
         solver = replace(self.solver, batch_size=max(1, self.solver.batch_size // self.ranks))
         here = Together(len(mine), reduce)
 
@@ -79,7 +117,7 @@ class SameBits:
 
         return here.run(one)
 
-    def cut(
+    def _cut(
         self, name: str, arrays: Any, mine: range, rank: int, processes: int, reduce: Reduce
     ) -> list[tuple[Tensor, ...]]:
         """The rows of each logical rank here, in memory of their own."""
