@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         RowL1Ball as RowL1Ball,
         RowL2Ball as RowL2Ball,
     )
+    from tikhonet.trainer.logical_ranks import SameBits as SameBits
     from tikhonet.trainer.run import Stochastic as Stochastic
     from tikhonet.trainer.sparsity.budget import Budget as Budget
     from tikhonet.trainer.sparsity.zeros import Sparsity as Sparsity, compact as compact
@@ -101,6 +102,7 @@ _NAMES = {
     "problem.ranks": "Ranks",
     "problem.samples": "Samples",
     "problem.sets": "Box ConvexSet Everything FrobeniusBall NonNegative RowL1Ball RowL2Ball",
+    "trainer.logical_ranks": "SameBits",
     "trainer.run": "Stochastic",
     "trainer.sparsity.budget": "Budget",
     "trainer.sparsity.zeros": "Sparsity compact",

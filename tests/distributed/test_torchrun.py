@@ -32,13 +32,18 @@ def alone():
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory):
-    return launch(2, "full_batch,sums,trainer,errors,estimators,survivors", tmp_path_factory.mktemp("two"))
+def two_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("two")
+
+
+@pytest.fixture(scope="module")
+def two(two_folder):
+    return launch(2, "full_batch,sums,trainer,errors,estimators,survivors,half_way,same_bits", two_folder)
 
 
 @pytest.fixture(scope="module")
 def four(tmp_path_factory):
-    return launch(4, "full_batch,sums", tmp_path_factory.mktemp("four"))
+    return launch(4, "full_batch,sums,same_bits", tmp_path_factory.mktemp("four"))
 
 
 @pytest.mark.parametrize("name", worker.CASES)
@@ -56,6 +61,22 @@ def test_full_batch_solvers_find_the_same_bits_with_any_number_of_threads(alone)
     finally:
         torch.set_num_threads(count)
     assert several == alone
+
+
+def test_the_trainer_finds_the_same_bits_on_1_2_and_4_processes_and_with_any_threads(two, four):
+    hashes, count = {found["same_bits"] for found in (*two, *four)}, torch.get_num_threads()
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            hashes.add(worker.same_bits(Ranks()))
+    finally:
+        torch.set_num_threads(count)
+    assert len(hashes) == 1
+
+
+def test_a_full_batch_run_of_two_ranks_goes_on_to_the_same_bits_in_one_process(alone, two_folder, two):
+    assert {found["half_way"] for found in two} == {"stopped"}
+    assert worker.half_way(Ranks(), two_folder, stop=False) == alone["alg1"]["hash"]
 
 
 def test_sums_over_ranks_are_exact_and_as_short_as_sums_can_be(two, four):

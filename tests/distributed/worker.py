@@ -18,6 +18,7 @@ from tikhonet import (
     Problem,
     Proximal,
     Ranks,
+    SameBits,
     Softmax,
     Stochastic,
 )
@@ -158,6 +159,35 @@ def survivors(ranks):
     model = BCDClassifier(8, max_iter=6, n_networks=1, random_state=0, batch_size=40, checkpoint=kept, callbacks=watch)
     found = model.fit(X[mine], y[mine])
     return {"life": life, "resumed": seen[0] > 1, "hash": digest(found.model_.V, found.predict_proba(X).tolist())}
+
+
+def same_bits(ranks):
+    """The hash of a training on logical ranks, with weights and rows held out."""
+    (X, y), problem = data(), Problem(NETWORK, lift=Fenchel())
+    T, weight = problem.loss.encode(y, 3).float(), torch.linspace(0.5, 1.5, ROWS)
+    rows, held = ranks.shard(1800), ranks.shard(ROWS - 1800)
+    solver = SameBits(Stochastic(epochs=2, batch_size=400, drop_features=0.1), ranks=8)
+    options = {"weight": weight[:1800][rows], "validation": (X[1800:][held], T[1800:][held]), "watch": lambda _: False}
+    training = solver.run(problem, X[:1800][rows], T[:1800][rows], reduce=ranks, **options)
+    measures = [(epoch.loss, epoch.validation_loss, epoch.validation_error) for epoch in training.epochs]
+    return digest(training.blocks.V, *training.blocks.W.values(), measures)
+
+
+def half_way(ranks, folder=None, stop=True):
+    """The hash of Alg. 1 with its states in a folder; it is stopped after the first iteration."""
+    from tikhonet import Checkpoint
+    from tikhonet.estimators.checkpoints import Stopped
+    from tikhonet.estimators.sessions import FolderSession
+
+    (X, y), (solver, problem), rows = data(), CASES["alg1"], ranks.shard(ROWS)
+    place = Path(folder or sys.argv[2])
+    session = FolderSession(Checkpoint(place, stop=lambda: stop), place, {"fit": "alg1"}, ranks)
+    T = problem.loss.encode(y, 3).float()
+    try:
+        result = solver.run(problem, X[rows], T[rows], reduce=ranks, slot=session.slot())
+    except Stopped:
+        return "stopped"
+    return digest(result.blocks.V, *result.blocks.W.values(), [step.terms for step in result.history.steps])
 
 
 def killed(ranks):

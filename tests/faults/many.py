@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from tests.faults.forked import on_ranks
+from tikhonet import BCDClassifier
 from tikhonet.cli import fit as _  # noqa: F401 (imported once, before the processes are forked)
 from tikhonet.cli import progress
 from tikhonet.cli.app import app
@@ -59,6 +60,14 @@ def run(name, *words, ranks=2, rank=0, epoch=2, number=None, limit=None, solver=
     return {"codes": codes, "lines": lines, "seconds": seconds}
 
 
+def difference():
+    """How far probabilities of the model that went on are from those of the one that was left alone."""
+    X = np.load("table.npz")["X"]
+    return float(
+        np.ptp(BCDClassifier.load("model").predict_proba(X) - BCDClassifier.load("whole.model").predict_proba(X))
+    )
+
+
 def damaged(path):
     content = bytearray(path.read_bytes())
     content[-9] ^= 1
@@ -75,6 +84,11 @@ def main():
         damaged(max(Path("states").glob("0*.checkpoint")))
         found[f"{solver}: damaged"] = run("damaged", *kept, solver=solver)
         found[f"{solver}: same"] = Path("model").read_bytes() == Path("whole.model").read_bytes()
+        shutil.rmtree("states")
+        run("moved", *kept, number=signal.SIGTERM, solver=solver)
+        found[f"{solver}: four ranks"] = run("four", *kept, ranks=4, epoch=4, number=signal.SIGTERM, solver=solver)
+        found[f"{solver}: one process"] = run("one", *kept, ranks=1, solver=solver)
+        found[f"{solver}: difference"] = difference()
         shutil.rmtree("states")
     found["full disk"] = run("full", *kept, number=signal.SIGTERM, limit=SMALL)
     found["killed"] = run("killed", *kept, rank=1, number=signal.SIGKILL)

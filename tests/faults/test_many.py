@@ -49,6 +49,17 @@ def test_a_damaged_state_of_two_ranks_is_left_aside_for_the_one_before_and_it_is
     assert "is damaged: its SHA-256 is not the one it was saved with" in lines[0]
 
 
+@pytest.mark.parametrize("solver", ["stochastic", "proximal"])
+def test_a_fit_of_two_ranks_goes_on_with_four_and_then_in_one_process(found, solver):
+    """Full-batch solvers end where they would have; the trainer sees its batches in another order from there on."""
+    assert found[f"{solver}: four ranks"]["codes"] == [143] * 4
+    last = found[f"{solver}: one process"]
+    assert last["codes"] == [0]
+    assert not [line for line in said(last) if "warning" in line]
+    assert any(line.split() == ["iterations", "6"] for line in said(last))
+    assert solver == "stochastic" or found["proximal: difference"] < 1e-3
+
+
 def test_a_full_disk_is_said_by_the_rank_that_writes(found):
     case = found["full disk"]
     assert case["codes"] == [143, 143]

@@ -212,7 +212,18 @@ class Ranks:
         return values
 
     def first(self, value: Found) -> Found:
-        """The value (anything that can be pickled) that the first rank gives, on all."""
+        """The value that the first rank gives, on all.
+
+        Parameters
+        ----------
+        value : object
+            That of this rank, of which the first one's counts; anything that can be pickled.
+
+        Returns
+        -------
+        object
+            The first rank's.
+        """
         if self.size == 1:
             return value
         values = [value]
@@ -221,7 +232,18 @@ class Ranks:
         return values[0]
 
     def to_first(self, rows: Tensor) -> Tensor:
-        """On the first rank the rows of all, in the order of the ranks; none elsewhere."""
+        """The rows of all ranks, on the first one.
+
+        Parameters
+        ----------
+        rows : Tensor
+            Those of this rank, which may be more or fewer than others have.
+
+        Returns
+        -------
+        Tensor
+            On the first rank the rows of all, in the order of the ranks; none elsewhere.
+        """
         counts, mine = [round(count) for count in self.each(len(rows))], rows.contiguous()
         if self.rank:
             with self._together():
@@ -235,7 +257,20 @@ class Ranks:
         return torch.cat(parts).to(rows.device) if self.size > 1 else rows
 
     def from_first(self, rows: Tensor, count: int) -> Tensor:
-        """So many rows of this rank, of those that the first one has for all; the others give an empty tensor."""
+        """The rows of this rank, of those that the first one has for all.
+
+        Parameters
+        ----------
+        rows : Tensor
+            On the first rank the rows of all, in the order of the ranks; elsewhere an empty tensor of their type.
+        count : int
+            How many of them are this rank's.
+
+        Returns
+        -------
+        Tensor
+            So many rows.
+        """
         counts = [round(number) for number in self.each(count)]
         if self.rank:
             mine = rows.new_empty((count, *rows.shape[1:]), device="cpu")
@@ -294,6 +329,11 @@ class Ranks:
 def share(rows: int, rank: int, size: int) -> slice:
     """The rows of one of so many ranks: whole blocks where their number allows it."""
     blocks = row_blocks(rows)
+    if size % len(blocks) == 0:  # parts of a block: two of them are that of half as many ranks
+        count = size // len(blocks)
+        whole, part = blocks[rank // count], rank % count
+        first, length = whole.start, whole.stop - whole.start
+        return slice(first + length * part // count, first + length * (part + 1) // count)
     if len(blocks) % size:
         return slice(rows * rank // size, rows * (rank + 1) // size)
     count = len(blocks) // size

@@ -13,15 +13,30 @@ from tikhonet.trainer.saving import changed
 from tikhonet.trainer.statistics import LayerState
 
 
+def folded(M: Tensor) -> Tensor:
+    """One half of a symmetric matrix, as a vector: its last quarter lies in the empty half of its first."""
+    n = len(M)
+    h = n // 2
+    square = M.new_zeros(h + 1, n - h)
+    square[: n - h] += M[h:, h:].triu()
+    square[1:, :h] += M[:h, :h].tril()
+    return torch.cat([square.view(-1), M[:h, h:].reshape(-1)])
+
+
+def unfolded(half: Tensor, n: int) -> Tensor:
+    """The symmetric matrix of this width that was folded."""
+    h = n // 2
+    square, corner = half[: (h + 1) * (n - h)].view(h + 1, n - h), half[(h + 1) * (n - h) :].view(h, n - h)
+    upper, lower, M = square[: n - h].triu(), square[1:, :h].tril(), half.new_empty(n, n)
+    M[h:, h:], M[:h, :h] = upper + upper.triu(1).T, lower + lower.tril(-1).T
+    M[:h, h:], M[h:, :h] = corner, corner.T
+    return M
+
+
 def added_symmetric(reduce: Reduce, rows: Mapping[int, Batch]) -> dict[int, Tensor]:
     """The products X' X (by weight) of several layers over all ranks, of which one half travels."""
-    halves = {n: torch.triu_indices(part.X.shape[1], part.X.shape[1]) for n, part in rows.items()}
-    sums = added_up(reduce, {n: (part.weigh(part.X).T @ part.X)[tuple(halves[n])] for n, part in rows.items()})
-    whole = {n: part.X.new_empty(part.X.shape[1], part.X.shape[1]) for n, part in rows.items()}
-    for n, (i, j) in halves.items():
-        whole[n][i, j] = sums[n]
-        whole[n][j, i] = sums[n]
-    return whole
+    sums = added_up(reduce, {n: folded(part.weigh(part.X).T @ part.X) for n, part in rows.items()})
+    return {n: unfolded(sums[n], part.X.shape[1]) for n, part in rows.items()}
 
 
 def with_inputs(
