@@ -30,6 +30,7 @@ BOUNDARIES = {
     "tikhonet.estimators.labels": "several labels a row, beside one class",
     "tikhonet.estimators.importances": "a definition of what matters, apart from the estimators that show it",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
+    "tikhonet.estimators.large_fit": "fits of rows on disk, apart from the estimators",
     "tikhonet.estimators.large_rows": "from a stream to rows on disk, apart from the fit on them",
     "tikhonet.hashing.asymmetric": "distances by scores, apart from the index that uses them",
     "tikhonet.hashing.frontier": "the choice of a share of bits, apart from the training that it judges",

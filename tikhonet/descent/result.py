@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
+from tikhonet.descent.room import Room
 from tikhonet.descent.schedules import Schedule
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.problem.objective import Blocks, Problem, Terms
@@ -129,6 +130,8 @@ class Result:
     history: History = field(repr=False)
     detail: str = ""
     """Where a NONFINITE run broke: block, layer and iteration."""
+    room: Room | None = field(default=None, kw_only=True)
+    """What a run with a budget of memory needed of it; U is in files then, which are gone with the result."""
 
     not_claimed: ClassVar[Mapping[str, str]] = NOT_CLAIMED
     """What a certificate of such a run does not say."""
