@@ -20,6 +20,7 @@ ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
+    "tikhonet.problem.meeting": "how ranks find each other, apart from the sums that they make",
     "tikhonet.descent.block_steps": "the algorithm, apart from the loop that watches it",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.logistic": "one kind of head's numerics, as the SVM's are apart",
@@ -27,6 +28,7 @@ BOUNDARIES = {
     "tikhonet.model.torch_rules": "each layer of torch by itself, apart from the graph of their calls",
     "tikhonet.model.torch_tracing": "one pass over a traced module with all that it remembers",
     "tikhonet.model.predictor": "the choice of the fastest kernel, apart from the estimators",
+    "tikhonet.estimators.rank_states": "where the rows of a state are, apart from the files that hold it",
     "tikhonet.estimators.labels": "several labels a row, beside one class",
     "tikhonet.estimators.importances": "a definition of what matters, apart from the estimators that show it",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
@@ -161,9 +163,25 @@ def test_no_two_files_share_a_name():
     assert not [name for name, count in names.items() if count > 1]
 
 
+def docstring_lines(node):
+    """The lines of a docstring: parameters and examples of a public name make no code longer."""
+    if ast.get_docstring(node, clean=False) is None:
+        return 0
+    text = node.body[0]
+    return text.end_lineno - text.lineno + 1
+
+
+def documented_nodes(node):
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return (part for part in ast.walk(node) if isinstance(part, kinds))
+
+
 @pytest.mark.parametrize("package", ORDER)
-def test_no_file_is_longer_than_300_lines(package):
-    lengths = {module: len(PATHS[module].read_text().splitlines()) for module in modules_of(package)}
+def test_no_file_is_longer_than_300_lines_without_its_docstrings(package):
+    lengths = {
+        module: len(PATHS[module].read_text().splitlines()) - sum(map(docstring_lines, documented_nodes(tree(module))))
+        for module in modules_of(package)
+    }
     assert not {module: length for module, length in lengths.items() if length > 300}
 
 
@@ -173,13 +191,13 @@ def is_command(module, function):
 
 
 @pytest.mark.parametrize("package", ORDER)
-def test_no_function_is_longer_than_50_lines(package):
+def test_no_function_is_longer_than_50_lines_without_its_docstring(package):
     wrong = [
         f"{module}.{node.name}: {length} lines"
         for module in modules_of(package)
         for node in ast.walk(tree(module))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and (length := node.end_lineno - node.lineno + 1) > 50
+        and (length := node.end_lineno - node.lineno + 1 - docstring_lines(node)) > 50
         and not is_command(module, node.name)
     ]
     assert not wrong

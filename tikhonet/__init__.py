@@ -112,7 +112,31 @@ __all__ = [*sorted(_MODULE_OF), "load"]
 
 
 def load(path: "str | PathLike[str]") -> Any:
-    """The estimator in a model file, of whichever kind the file says it is."""
+    """The estimator in a model file, of whichever kind the file says it is.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that `save` of an estimator wrote.
+
+    Returns
+    -------
+    estimator
+        A `BCDClassifier`, `BCDRegressor`, `BCDFeatures` or `BCDHasher`.
+
+    Raises
+    ------
+    ModelFormatError
+        Where the file is damaged, or holds something else.
+
+    Examples
+    --------
+    >>> import numpy as np, tikhonet
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> tikhonet.BCDClassifier((8,)).fit(X, X[:, 0] > 0).save("my.tikhonet")
+    >>> tikhonet.load("my.tikhonet").predict(X).shape
+    (50,)
+    """
     from tikhonet.estimators.files import NAMES
     from tikhonet.model.storage import ModelFormatError
     from tikhonet.model.storage import load as load_file

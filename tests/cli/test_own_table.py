@@ -49,6 +49,7 @@ def test_columns_can_be_chosen_and_be_categories(run, people):
         (["--label", "buys", "--sparsity-over", "row"], ["--sparsity-over", "no effect without --sparsity"]),
         (["--label", "buys", "--quantile", "0.9"], ["--quantile", "is for regression"]),
         (["--label", "age", "--drop", "id"], ["--task", "different whole numbers"]),
+        (["--label", "buys", "--drop", "id,buys"], ["--drop", "names the label's column 'buys'"]),
         (["--label", "part", "--task", "classification"], ["--task", "must be regression", "0.5"]),
     ],
 )

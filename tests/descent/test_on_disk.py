@@ -73,7 +73,7 @@ def test_a_smaller_budget_makes_chunks_smaller_and_too_small_a_one_is_refused_be
     X, targets, _ = rows
     solver, problem = BlockDescent(Power(2), max_iter=2), RUNS["alg1"][1]
     whole = solver.run(problem, np.array(X), np.array(targets))
-    most = replace(solver, memory_budget="1GB").room(problem, X, targets).needed
+    most = replace(solver, memory_budget="1GB")._room(problem, X, targets).needed
     small = replace(solver, memory_budget=0.8 * most).run(problem, X, targets)
     assert small.room.chunk_rows < solver.chunk_rows
     assert small.room.needed <= 0.8 * most

@@ -1,10 +1,13 @@
 """Fits that are killed at random, and go on: each ends with the bits of one that was left alone.
 
-    python -m tests.faults.kills COUNT SEED
+    python -m tests.faults.kills COUNT SEED [RANKS]
 
 A child process fits with a checkpoint after every step, and kills itself by SIGKILL: at a random one of the calls that
 a checkpoint is written by (opened, half written, written, synced, renamed, old ones removed), between two steps, or
 by a timer wherever it then is. Further children go on, each killed in its turn, until one is left to the end.
+
+With several ranks each fit has as many children, which share its rows; one of them is killed, and the others must end
+by themselves, with the error that says so.
 """
 
 import json
@@ -20,13 +23,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tikhonet import BCDClassifier, BCDHasher, BCDRegressor
+from tests.faults.forked import on_ranks
+from tikhonet import BCDClassifier, BCDHasher, BCDRegressor, Ranks
 from tikhonet.estimators import sessions
 from tikhonet.estimators.checkpoints import Checkpoint
 from tikhonet.model import storage
+from tikhonet.problem.ranks import RanksError
 
 KILLS = 3
 """Times that one fit is killed before it is left alone."""
+LOST = 3
+"""The exit code of a process that has lost another rank."""
 X = np.random.default_rng(0).normal(size=(160, 4))
 Y = (X[:, 0] * X[:, 1] > 0).astype(int)
 QUICK = {"max_iter": 3, "random_state": 0, "n_jobs": 1}
@@ -89,55 +96,62 @@ class Points:
         return self
 
 
-def fit(name, folder, points=None, seconds=None):
-    """A child process that fits and saves its model; how it ended, and the points that it reached where it did end."""
-    child = os.fork()
-    if child == 0:
+def fit(name, folder, points=None, seconds=None, ranks=1, chosen=0):
+    """The exit codes of processes that share a fit and save its model; `points` and `seconds` end the chosen one."""
+
+    def work(rank):
         warnings.simplefilter("ignore")
-        points = (points or Points()).watch()
-        if seconds:
-            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-            signal.setitimer(signal.ITIMER_REAL, seconds)
+        reached = (points if points and rank == chosen else Points()).watch()
         try:
-            FITS[name](checkpoint=Checkpoint(folder / "states", every_seconds=0)).fit(X, Y).save(folder / "model")
-            (folder / "points").write_text(json.dumps(points.names))
-        except BaseException as error:  # a forked copy of this process must not go on here
-            print(f"{name}: {type(error).__name__}: {error}", flush=True)
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            with Ranks() as here:
+                if seconds and rank == chosen:
+                    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+                    signal.setitimer(signal.ITIMER_REAL, seconds)
+                mine = here.shard(len(X))
+                model = FITS[name](checkpoint=Checkpoint(folder / "states", every_seconds=0)).fit(X[mine], Y[mine])
+        except RanksError:
+            sys.exit(LOST)
+        if rank == 0:
+            model.save(folder / "model")
+        (folder / f"points-{rank}").write_text(json.dumps(reached.names))
+
+    return on_ranks(ranks, work)
 
 
-def reference(name):
-    """The model file of a fit that nobody kills, and the points that it passes."""
+def reference(name, ranks):
+    """The model file of a fit that nobody kills, and the points that each rank passes."""
     with tempfile.TemporaryDirectory() as place:
-        assert fit(name, Path(place)) == 0
-        return Path(place, "model").read_bytes(), json.loads(Path(place, "points").read_text())
+        assert fit(name, Path(place), ranks=ranks) == [0] * ranks
+        points = [json.loads(Path(place, f"points-{rank}").read_text()) for rank in range(ranks)]
+        return Path(place, "model").read_bytes(), points
 
 
-def run(count, seed):
+def run(count, seed, ranks=1):
     """The mistakes that were found, and how often each kind of point was the end."""
     draw, mistakes, ends, known = random.Random(seed), [], Counter(), {}
     while ends.total() < count and not mistakes:
         name = draw.choice(list(FITS))
-        whole, points = known.setdefault(name, None) or reference(name)
-        known[name] = whole, points
+        known[name] = known.get(name) or reference(name, ranks)
+        whole, passed = known[name]
         with tempfile.TemporaryDirectory() as place:
             for _ in range(min(KILLS, count - ends.total())):
+                rank = draw.randrange(ranks)
+                points = passed[rank]
                 kind = draw.choice([*sorted(set(points)), "by a timer"])
                 chosen = [number for number, point in enumerate(points, start=1) if point == kind]
                 seconds = None if chosen else draw.uniform(0.001, 0.2)
-                code = fit(name, Path(place), Points(draw.choice(chosen) if chosen else None), seconds)
-                if code == -signal.SIGKILL:
+                codes = fit(name, Path(place), Points(draw.choice(chosen) if chosen else None), seconds, ranks, rank)
+                if codes[rank] == -signal.SIGKILL:
                     ends[kind] += 1
-                elif code:
-                    mistakes.append(f"{name}: a child ended with {code}")
-            if fit(name, Path(place)) != 0 or Path(place, "model").read_bytes() != whole:
+                    codes = [0 if code in (LOST, -signal.SIGKILL) else code for code in codes]
+                if any(codes):
+                    mistakes.append(f"{name}: children ended with {codes}")
+            if any(fit(name, Path(place), ranks=ranks)) or Path(place, "model").read_bytes() != whole:
                 mistakes.append(f"{name} with seed {seed}: other bits after {ends.total()} kills")
     return mistakes, ends
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    found, counts = run(int(sys.argv[1]), int(sys.argv[2]))
+    found, counts = run(*map(int, sys.argv[1:]))
     print(*found, json.dumps(counts), sep="\n")

@@ -10,9 +10,9 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
 
-def kill(count, seed):
+def kill(*numbers):
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.faults.kills", str(count), str(seed)],
+        [sys.executable, "-m", "tests.faults.kills", *map(str, numbers)],
         capture_output=True,
         text=True,
         check=False,
@@ -26,6 +26,15 @@ def kill(count, seed):
 
 def test_fits_that_are_killed_six_times_end_with_the_same_bits():
     assert sum(kill(6, 1).values()) == 6
+
+
+def test_a_fit_of_two_ranks_that_loses_one_after_the_other_ends_with_the_same_bits():
+    assert sum(kill(3, 4, 2).values()) == 3
+
+
+@pytest.mark.slow
+def test_fits_of_two_ranks_that_lose_a_hundred_end_with_the_same_bits():
+    assert sum(kill(100, 0, 2).values()) == 100
 
 
 @pytest.mark.slow

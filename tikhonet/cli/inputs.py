@@ -134,7 +134,10 @@ class Source:
                 if self.label is not None and re.fullmatch(r"[+-]?\d+", self.label):
                     column = int(self.label)
                 wanted = Wanted(names(self.columns), names(self.drop), categories, label_needed)
-                return read_table(path, column, self.header, text_labels, wanted)
+                table = read_table(path, column, self.header, text_labels, wanted)
+                if table.label_name in wanted.drop:
+                    raise OptionError("--drop", f"names the label's column {table.label_name!r}; name another --label")
+                return table
             table = read_folder(path, size, shape=shape)
         if self.label is not None:
             raise OptionError("--label", "is for files; images have the names of their folders")

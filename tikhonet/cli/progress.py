@@ -11,9 +11,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from tikhonet.cli.mistakes import Failure
@@ -75,7 +76,8 @@ class Stop:
         if self.signal:
             raise KeyboardInterrupt
         self.signal = number
-        os.write(2, self.note)  # unlike print, this may come in the middle of another print
+        if os.environ.get("RANK", "0") == "0":
+            os.write(2, self.note)  # unlike print, this may come in the middle of another print
 
     def asked(self) -> bool:
         return bool(self.signal)
@@ -125,21 +127,42 @@ def train(estimator: Any, X: NDArray[Any], y: NDArray[Any], ranks: Ranks | None 
         warnings.simplefilter("always", StoppedShort)
         warnings.simplefilter("always", CheckpointWarning)
         kept = Checkpoint(place, stop=stop.asked) if place else None
+        ended = None
         try:
             estimator.set_params(checkpoint=kept, callbacks=[watch] if kept else [watch, stop]).fit(X[mine], y[mine])
-        except Stopped:
-            message = f"stopped; the state of the fit is kept in {place}, and the same command goes on from there"
-            raise Failure(message, exit_code=stop.exit_code) from None
+        except Stopped as stopped:
+            ended = stopped
+        stop.signal = round(max(ranks.each(stop.signal)))  # any rank may have heard it
+    advice = told_again(caught)
+    if ended:
+        raise_stopped(place, ended.kept, stop.exit_code, ranks.rank)
     estimator.set_params(callbacks=None, checkpoint=None)
-    status, advice = estimator.status_, REMEDIES.get(estimator.status_, "")
+    status, advice = estimator.status_, REMEDIES.get(estimator.status_, advice)
     if status is Status.INTERRUPTED and estimator.n_iter_ == 0:
         raise Failure("interrupted before the first epoch was done; no output was written", exit_code=stop.exit_code)
     if status is Status.NONFINITE and estimator.n_iter_ <= 1:
         raise Failure(f"training gave numbers that are not finite; {advice}")
+    code = stop.exit_code if status is Status.INTERRUPTED else int(status is Status.NONFINITE)
+    return time.perf_counter() - clock, advice, code
+
+
+def raise_stopped(place: Any, kept: bool, code: int, rank: int) -> NoReturn:
+    """End a command whose fit was stopped; of several processes the first one says why."""
+    if rank:
+        raise typer.Exit(code)
+    if kept:
+        raise Failure(
+            f"stopped; the state of the fit is kept in {place}, and the same command goes on from there", exit_code=code
+        )
+    raise Failure(f"stopped; the state of the fit could not be kept in {place}; make room there", exit_code=code)
+
+
+def told_again(caught: list[warnings.WarningMessage]) -> str:
+    """Show the warnings of a training, but for what the command itself says of a run that stopped short: the remedy."""
+    advice = ""
     for warning in caught:
         if isinstance(warning.message, StoppedShort):
             advice = advice or warning.message.remedy.replace("max_iter", "--max-iter")
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    code = stop.exit_code if status is Status.INTERRUPTED else int(status is Status.NONFINITE)
-    return time.perf_counter() - clock, advice, code
+    return advice

@@ -23,7 +23,28 @@ NAMES = LOADERS.keys()
 
 
 def load(name: str, split: str = "train", data_home: StrPath | None = None) -> Dataset:
-    """The data set of that name: 'mnist', 'fashion-mnist', 'cifar10', 'digits' or 'planted'."""
+    """The data set of that name.
+
+    Parameters
+    ----------
+    name : str
+        "mnist", "fashion-mnist", "cifar10", "digits", "planted", or one that `data_set` made known.
+    split : {"train", "test"}, default="train"
+        Which part.
+    data_home : str or path, optional
+        The folder of all data sets (`find_home`).
+
+    Returns
+    -------
+    Dataset
+        Its `X` and `y` are what `fit` takes.
+
+    Examples
+    --------
+    >>> from tikhonet.data import load
+    >>> load("digits")
+    digits, train: 1,297 samples of 8 x 8, 10 classes
+    """
     known = name.lower().replace("_", "-")
     if known not in LOADERS:
         raise ValueError(f"name must be one of {', '.join(NAMES)}, got {name!r}; for a file of your own use read_table")

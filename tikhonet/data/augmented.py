@@ -34,6 +34,15 @@ class AugmentedImages(Dataset[tuple[Tensor, ...]]):
         Whether half of the images are mirrored, left for right.
     fill : float, default=0.0
         The value of pixels that come in from outside: 0 is the mean of images that were shifted to it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet.data import AugmentedImages
+    >>> images = AugmentedImages(torch.rand(10, 1, 8, 8), torch.eye(10), padding=1)
+    >>> image, target = images[3]
+    >>> image.shape, len(images)
+    (torch.Size([1, 8, 8]), 10)
     """
 
     def __init__(self, images: Any, targets: Any, padding: int = 4, flip: bool = True, fill: float = 0.0) -> None:
@@ -59,7 +68,18 @@ class AugmentedImages(Dataset[tuple[Tensor, ...]]):
         return list(zip(self.changed(self.images[rows]), self.targets[rows], strict=True))
 
     def changed(self, images: Tensor) -> Tensor:
-        """These images, each cut out of its padded self at a place of its own, and perhaps mirrored."""
+        """These images, each cut out of its padded self at a place of its own, and perhaps mirrored.
+
+        Parameters
+        ----------
+        images : Tensor
+            Of shape (n, channels, height, width).
+
+        Returns
+        -------
+        Tensor
+            Of the same shape.
+        """
         count, _, height, width = images.shape
         padded = F.pad(images, (self.padding,) * 4, value=self.fill)
         down, right = torch.randint(2 * self.padding + 1, (2, count, 1))

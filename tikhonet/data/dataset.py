@@ -14,11 +14,28 @@ SPLITS = ("train", "test")
 
 
 class DataError(RuntimeError):
-    """Data cannot be found, read, fetched or saved; the message is one line that names the file and the remedy."""
+    """Data cannot be found, read, fetched or saved; the message is one line that names the file and the remedy.
+
+    Examples
+    --------
+    >>> from tikhonet.data import DataError, read_table
+    >>> try:
+    ...     read_table("nowhere.csv")
+    ... except DataError as error:
+    ...     print(str(error).partition(";")[0])
+    nowhere.csv does not exist
+    """
 
 
 class DataWarning(UserWarning):
-    """A damaged file was refused, and its content taken from elsewhere."""
+    """A damaged file was refused, and its content taken from elsewhere.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from tikhonet.data import DataWarning
+    >>> warnings.simplefilter("error", DataWarning)  # make it an error
+    """
 
 
 def reason(error: BaseException) -> str:
@@ -30,10 +47,28 @@ def reason(error: BaseException) -> str:
 class Dataset:
     """One split of a data set; `model.fit(data.X, data.y)` is all that training needs.
 
-    values   as stored: pixels (uint8, samples x height x width or samples x channels x height x width) or real rows
-    y        int64 classes, or real targets
-    classes  the names of the classes, in the order of their numbers; empty for regression
-    largest  the value of `values` that becomes 1 in `X`: 255 for bytes, 16 for scikit-learn's digits
+    Parameters
+    ----------
+    name : str
+        The name of the data set.
+    split : {"train", "test"}
+        Which part of it.
+    values : array
+        As stored: pixels (uint8, samples x height x width or samples x channels x height x width) or real rows.
+    y : array
+        int64 classes, or real targets.
+    classes : tuple of str, default=()
+        The names of the classes, in the order of their numbers; empty for regression.
+    largest : int, default=1
+        The value of `values` that becomes 1 in `X`: 255 for bytes, 16 for scikit-learn's digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet.data import Dataset
+    >>> data = Dataset("stripes", "train", np.array([[[0, 255]]], np.uint8), np.array([0]), ("one",), largest=255)
+    >>> data, data.X
+    (stripes, train: 1 samples of 1 x 2, 1 classes, array([[0., 1.]], dtype=float32))
     """
 
     name: str
@@ -77,7 +112,30 @@ LOADERS: dict[str, Callable[..., Dataset]] = {}
 
 
 def data_set(name: str, *, files: bool = True) -> Callable[[Loader], Loader]:
-    """Make a loader known to `load` and to the command line; without `files` it is a function of the split alone."""
+    """Make a loader known to `load` and to the command line, by this name.
+
+    Parameters
+    ----------
+    name : str
+        The name of the data set.
+    files : bool, default=True
+        Whether the loader takes a data home beside the split; else it is a function of the split alone.
+
+    Returns
+    -------
+    callable
+        A decorator that leaves the loader as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet.data import Dataset, data_set, load
+    >>> @data_set("two coins", files=False)
+    ... def two_coins(split="train"):
+    ...     return Dataset("two coins", split, np.eye(2), np.arange(2), ("heads", "tails"))
+    >>> load("two coins")
+    two coins, train: 2 samples of 2, 2 classes
+    """
 
     def register(loader: Loader) -> Loader:
         LOADERS[name] = loader if files else lambda split, _: loader(split)

@@ -75,19 +75,76 @@ COLLECTIONS = {collection.name: collection for collection in (MNIST, FASHION_MNI
 
 @data_set("mnist")
 def mnist(split: str = "train", data_home: StrPath | None = None) -> Dataset:
-    """Handwritten digits, 28 x 28: 60,000 for training, 10,000 for testing."""
+    """Handwritten digits, 28 x 28: 60,000 for training, 10,000 for testing.
+
+    Parameters
+    ----------
+    split : {"train", "test"}, default="train"
+        Which part.
+    data_home : str or path, optional
+        The folder of all data sets (`find_home`).
+
+    Returns
+    -------
+    Dataset
+        The images and their classes.
+
+    Examples
+    --------
+    >>> from tikhonet.data import mnist
+    >>> mnist("test")  # doctest: +SKIP
+    mnist, test: 10,000 samples of 28 x 28, 10 classes
+    """
     return read_idx_pair(COLLECTIONS["mnist"], split, data_home)
 
 
 @data_set("fashion-mnist")
 def fashion_mnist(split: str = "train", data_home: StrPath | None = None) -> Dataset:
-    """Articles of clothing, 28 x 28: 60,000 for training, 10,000 for testing."""
+    """Articles of clothing, 28 x 28: 60,000 for training, 10,000 for testing.
+
+    Parameters
+    ----------
+    split : {"train", "test"}, default="train"
+        Which part.
+    data_home : str or path, optional
+        The folder of all data sets (`find_home`).
+
+    Returns
+    -------
+    Dataset
+        The images and their classes.
+
+    Examples
+    --------
+    >>> from tikhonet.data import fashion_mnist
+    >>> fashion_mnist("test")  # doctest: +SKIP
+    fashion-mnist, test: 10,000 samples of 28 x 28, 10 classes
+    """
     return read_idx_pair(COLLECTIONS["fashion-mnist"], split, data_home)
 
 
 @data_set("cifar10")
 def cifar10(split: str = "train", data_home: StrPath | None = None) -> Dataset:
-    """Colour photographs, 3 x 32 x 32 (channel first): 50,000 for training, 10,000 for testing."""
+    """Colour photographs, 3 x 32 x 32 (channel first): 50,000 for training, 10,000 for testing.
+
+    Parameters
+    ----------
+    split : {"train", "test"}, default="train"
+        Which part.
+    data_home : str or path, optional
+        The folder of all data sets (`find_home`).
+
+    Returns
+    -------
+    Dataset
+        The images and their classes.
+
+    Examples
+    --------
+    >>> from tikhonet.data import cifar10
+    >>> cifar10("test")  # doctest: +SKIP
+    cifar10, test: 10,000 samples of 3 x 32 x 32, 10 classes
+    """
     return read_batches(COLLECTIONS["cifar10"], split, data_home)
 
 
@@ -97,6 +154,22 @@ def digits(split: str = "train") -> Dataset:
 
     They have no official split. Here 500 are for testing, each class by its share:
     `train_test_split(..., test_size=500, stratify=y, random_state=0)`.
+
+    Parameters
+    ----------
+    split : {"train", "test"}, default="train"
+        Which part.
+
+    Returns
+    -------
+    Dataset
+        The images and their classes.
+
+    Examples
+    --------
+    >>> from tikhonet.data import digits
+    >>> digits("test")
+    digits, test: 500 samples of 8 x 8, 10 classes
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split

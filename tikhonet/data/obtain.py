@@ -61,6 +61,24 @@ def find_home(data_home: StrPath | None = None) -> Path:
 
     A folder that was named must exist, so that a slip of the pen does not start a download; the cache folder is made
     when it is needed.
+
+    Parameters
+    ----------
+    data_home : str or path, optional
+        A folder.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tikhonet.data import find_home
+    >>> Path("sets").mkdir()
+    >>> find_home("sets").name
+    'sets'
     """
     origin, named = ("data_home", data_home) if data_home is not None else (VARIABLE, os.environ.get(VARIABLE))
     if named is None or named == "":

@@ -16,7 +16,36 @@ TASKS = ("classification", "regression")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Planted(Dataset):
-    """A data set together with the network that made it: scores = network.features(X, W) @ V.T."""
+    """A data set together with the network that made it: `scores = network.features(X, W) @ V.T`.
+
+    Parameters
+    ----------
+    name : str
+        The name of the data set.
+    split : {"train", "test"}
+        Which part of it.
+    values : array
+        Real rows.
+    y : array
+        int64 classes, or real targets.
+    classes : tuple of str, default=()
+        The names of the classes; empty for regression.
+    largest : int, default=1
+        Not used for real rows.
+    network : Network
+        The network that made the targets.
+    W : dict of (n, m) to Tensor
+        Its weights.
+    V : Tensor
+        Its classifier.
+
+    Examples
+    --------
+    >>> from tikhonet.data import planted
+    >>> data = planted(samples=50, test_samples=10)
+    >>> data.network.widths, data.X.shape
+    ((20, 40, 40), (50, 20))
+    """
 
     network: Network = field(kw_only=True)
     W: Weights = field(kw_only=True)
@@ -37,9 +66,38 @@ def planted(
 ) -> Planted:
     """Standard normal inputs, and what a random ReLU chain of these widths says of them, in float64.
 
-    Targets are the scores plus normal noise of deviation `noise` (regression), or the number of the largest of them
-    (classification). The scores have mean 0 over both splits, so no class outweighs all others, and deviation near 1.
-    The seed fixes the network and, for given numbers of samples, both splits.
+    The scores have mean 0 over both splits, so no class outweighs all others, and deviation near 1. The seed fixes the
+    network and, for given numbers of samples, both splits.
+
+    Parameters
+    ----------
+    split : {"train", "test"}, default="train"
+        Which part.
+    task : {"classification", "regression"}, default="classification"
+        Whether targets are the number of the largest score, or the scores.
+    widths : sequence of int, default=(20, 40, 40)
+        Those of the input and of the hidden layers.
+    outputs : int, default=5
+        Classes, or targets.
+    samples : int, default=2000
+        Rows for training.
+    test_samples : int, default=1000
+        Rows for testing.
+    noise : float, default=0.0
+        The deviation of normal noise that is added to the scores.
+    seed : int, default=0
+        Fixes all that is random.
+
+    Returns
+    -------
+    Planted
+        The data, and the network that made it.
+
+    Examples
+    --------
+    >>> from tikhonet.data import planted
+    >>> planted("test", samples=50, test_samples=10)
+    planted, test: 10 samples of 20, 5 classes
     """
     check_split(split)
     if task not in TASKS:

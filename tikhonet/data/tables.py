@@ -73,12 +73,32 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Finite real rows X (float32 or float64), labels y (integers, real numbers or text) or None, and names.
+    """Finite real rows X, labels y, and names.
 
     Where columns of any kind were asked for, X is a `Frame` if it has others than numbers.
 
-    y has one label a row; from .npz it may have a row of them. `named` tells whether the columns have names of their
-    own: those of a file may well be x0, x1, ..., as columns without any are called.
+    Parameters
+    ----------
+    X : array or Frame
+        Rows of float32 or float64.
+    y : array or None
+        Integers, real numbers or text, one label a row; from .npz it may have a row of them.
+    feature_names : tuple of str
+        The names of the columns of X.
+    label_name : str, optional
+        The name of the column of labels.
+    row_names : tuple of str, default=()
+        The names of the rows, such as files of images.
+    named : bool, default=False
+        Whether the columns have names of their own: those of a file may well be x0, x1, ..., as columns without any are
+        called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet.data import Table
+    >>> Table(np.eye(2), np.array([0, 1]), ("height", "width")).feature_names
+    ('height', 'width')
     """
 
     X: Any
@@ -93,7 +113,31 @@ class Table:
 class TableFile(ABC):
     """A file that holds a table; a subclass is a format, and its definition makes it known to `read_table`.
 
-    `kind` is the ending of such files, or what tells them otherwise if `fits` is written anew.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    label : str or int, optional
+        The column of the labels, by name or place.
+    header : bool, optional
+        Whether the first row holds names; None finds out.
+    text_labels : bool, default=False
+        Whether labels stay as they are written.
+    wanted : Wanted, optional
+        The columns to read; None is all, which must hold numbers.
+
+    Attributes
+    ----------
+    kind : str
+        The ending of such files, or what tells them otherwise if `fits` is written anew.
+    selects : bool
+        Whether `read` leaves out what is not wanted, so that columns which cannot be read do no harm.
+
+    Examples
+    --------
+    >>> from tikhonet.data import TableFile
+    >>> {".csv", ".npy", ".npz", ".parquet"} <= {format_.kind for format_ in TableFile.formats}
+    True
     """
 
     path: Path
@@ -101,11 +145,9 @@ class TableFile(ABC):
     header: bool | None = None
     text_labels: bool = False
     wanted: Wanted | None = None
-    """None is all columns, which must hold numbers."""
 
     kind: ClassVar[str]
     selects: ClassVar[bool] = False
-    """Whether `read` leaves out what is not wanted, so that columns which cannot be read do no harm."""
     formats: ClassVar[list[type[TableFile]]] = []
 
     def __init_subclass__(cls) -> None:
@@ -113,21 +155,58 @@ class TableFile(ABC):
 
     @classmethod
     def fits(cls, path: Path) -> bool:
+        """Whether a file is of this format, by its name.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+
+        Returns
+        -------
+        bool
+            The answer.
+        """
         return path.suffix.lower() == cls.kind
 
     @abstractmethod
     def read(self) -> Table:
-        """The table; what is wrong with it is a `DataError`, or a ValueError where a parser found it."""
+        """The table; what is wrong with it is a `DataError`, or a ValueError where a parser found it.
+
+        Returns
+        -------
+        Table
+            The table.
+        """
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Raise where two columns have one name: they are found by their names."""
+        """Raise where two columns have one name: they are found by their names.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The names of the columns.
+        """
         for name, count in Counter(names).items():
             if count > 1:
                 times = "twice" if count == 2 else f"{count} times"
                 raise DataError(f"{self.path}: columns must have different names, got {name!r} {times}; rename one")
 
     def label_place(self, names: Sequence[str], hint: str = "") -> int | None:
-        """The place of the label column, negative indices counted from the end; `hint` ends the error of a name."""
+        """The place of the label column, negative indices counted from the end.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The names of the columns.
+        hint : str, default=""
+            The end of the error where no column has the label's name.
+
+        Returns
+        -------
+        int or None
+            None where no label was asked for.
+        """
         if self.label is None:
             return None
         if isinstance(self.label, str):
@@ -150,14 +229,46 @@ class TableFile(ABC):
     def table(
         self, rows: NDArray[Any], names: Sequence[str], place: int | None, y: NDArray[Any] | None, named: bool = False
     ) -> Table:
-        """The table of rows from which the label's column, where it has a place, is taken out; y are its labels."""
+        """The table of rows from which the label's column, where it has a place, is taken out.
+
+        Parameters
+        ----------
+        rows : array
+            All columns.
+        names : sequence of str
+            Their names.
+        place : int or None
+            The place of the label column.
+        y : array or None
+            The labels.
+        named : bool, default=False
+            Whether the columns have names of their own.
+
+        Returns
+        -------
+        Table
+            The table.
+        """
         if place is None:
             return Table(rows, None, tuple(names), named=named)
         others = tuple(name for k, name in enumerate(names) if k != place)
         return Table(np.delete(rows, place, 1), y, others, names[place], named=named)
 
     def real_rows(self, values: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
-        """Finite rows, as float32 where that is exact or was stored, else as float64."""
+        """Finite rows, as float32 where that is exact or was stored, else as float64.
+
+        Parameters
+        ----------
+        values : array
+            The rows.
+        names : sequence of str
+            The names of the columns.
+
+        Returns
+        -------
+        array
+            The rows as real numbers.
+        """
         if values.dtype.kind not in "buif":
             raise DataError(f"{self.path} must hold real numbers, got dtype {values.dtype}; convert it first")
         small = values.dtype.kind in "bui" and values.dtype.itemsize <= 2
@@ -166,6 +277,15 @@ class TableFile(ABC):
         return rows
 
     def check_finite(self, rows: NDArray[Any], names: Sequence[str]) -> None:
+        """Raise where a number is missing or infinite, with its row and column.
+
+        Parameters
+        ----------
+        rows : array
+            The rows.
+        names : sequence of str
+            The names of the columns.
+        """
         finite = np.isfinite(rows)
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
@@ -175,7 +295,20 @@ class TableFile(ABC):
             )
 
     def checked_labels(self, labels: NDArray[Any], name: str) -> NDArray[Any]:
-        """Labels as whole numbers, real numbers or text, none missing."""
+        """Labels as whole numbers, real numbers or text, none missing.
+
+        Parameters
+        ----------
+        labels : array
+            As they were read.
+        name : str
+            The name of their column.
+
+        Returns
+        -------
+        array
+            The labels.
+        """
         if labels.dtype.kind == "U":
             missing = [row for row, label in enumerate(labels.reshape(len(labels), -1)) if any(map(is_missing, label))]
             if missing:
@@ -199,13 +332,41 @@ def read_table(
     text_labels: bool = False,
     wanted: Wanted | None = None,
 ) -> Table:
-    """X, y and the names of the columns.
+    """Read a file of your own as a table: X, y and the names of the columns.
 
-    label        the column of the labels by name or index, in .npz the name of their array; None leaves y out, but for
-                 .npz, which then takes its array `y`, and for IDX images, which take the IDX labels of the same name
-    header       of .csv: whether the first row holds names; None takes it for such if it holds no number
-    text_labels  of .csv: leave labels as they are written, where otherwise they become numbers if all of them are such
-    wanted       the columns to read, which may then hold missing values, text and dates; None takes all, as numbers
+    Parameters
+    ----------
+    path : str or path
+        A file of .csv, .npy, .npz, .parquet and the like.
+    label : str or int, optional
+        The column of the labels by name or index, in .npz the name of their array; None leaves y out, but for .npz,
+        which then takes its array `y`, and for IDX images, which take the IDX labels of the same name.
+    header : bool, optional
+        Of .csv: whether the first row holds names; None takes it for such if it holds no number.
+    text_labels : bool, default=False
+        Of .csv: leave labels as they are written, where otherwise they become numbers if all of them are such.
+    wanted : Wanted, optional
+        The columns to read, which may then hold missing values, text and dates; None takes all, as numbers.
+
+    Returns
+    -------
+    Table
+        Rows, labels and names.
+
+    Raises
+    ------
+    DataError
+        Where the file is missing, damaged, or holds what is no table.
+
+    Examples
+    --------
+    >>> import csv
+    >>> from tikhonet.data import read_table
+    >>> with open("flowers.csv", "w", newline="") as file:
+    ...     csv.writer(file).writerows([("width", "height", "kind"), (1, 2, "rose"), (3, 4, "tulip")])
+    >>> table = read_table("flowers.csv", label="kind")
+    >>> table.X.tolist(), table.y.tolist(), table.feature_names
+    ([[1.0, 2.0], [3.0, 4.0]], ['rose', 'tulip'], ('width', 'height'))
     """
     path = Path(path).expanduser()
     *first, last = (format_.kind for format_ in TableFile.formats)

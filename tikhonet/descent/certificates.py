@@ -70,7 +70,28 @@ class Rate:
 class Certificate:
     """The checks of a run, the residual of its last point, and the rate of its decay where one was seen.
 
-    `not_claimed` holds what a reader might expect of such a run and what is not said of it, by name.
+    `str(certificate)` is a table; `certificate["stationary"]` is one check, which has `claim`, `holds` and `figure`.
+
+    Parameters
+    ----------
+    checks : tuple of Check
+        Each with its claim, whether that holds (None where it cannot be told), and the figure behind it.
+    stationarity : Stationarity
+        That of the last point.
+    rate : Rate or None
+        The decay of the residual over the last half of the run.
+    not_claimed : mapping of str to str, optional
+        What a reader might expect of such a run and what is not said of it, by name.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import BlockDescent, Network, Problem, certify
+    >>> X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    >>> problem = Problem(Network.chain([3, 4]), ridge_V=0.1, ridge_W=0.1)
+    >>> certificate = certify(BlockDescent(max_iter=5).run(problem, X, X[:, :2].abs()))
+    >>> [check.key for check in certificate.checks]
+    ['feasible', 'descent', 'promise', 'stationary', 'bounded', 'schedule', 'rate']
     """
 
     checks: tuple[Check, ...]
@@ -80,6 +101,7 @@ class Certificate:
 
     @property
     def stationary(self) -> bool:
+        """Whether the point is stationary to the tolerance of its run."""
         return self["stationary"].holds is True
 
     def __getitem__(self, key: str) -> Check:
@@ -94,7 +116,27 @@ class Certificate:
 
 
 def certify(result: Result) -> Certificate:
-    """Check the point that a run reached, in float64, and every step that led to it."""
+    """Check the point that a run reached, in float64, and every step that led to it.
+
+    Parameters
+    ----------
+    result : Result
+        What `BlockDescent.run` or `NetworkDescent.run` returned.
+
+    Returns
+    -------
+    Certificate
+        The checks.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import BlockDescent, Network, Problem, certify
+    >>> X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    >>> problem = Problem(Network.chain([3, 4]), ridge_V=0.1, ridge_W=0.1)
+    >>> certify(BlockDescent(max_iter=5).run(problem, X, X[:, :2].abs()))["descent"].holds
+    True
+    """
     check_type("result", result, Result, remedy="what BlockDescent.run returns")
     stationarity = result.measure()
     rate = fit_rate(result.history)
@@ -122,11 +164,41 @@ def certify_network(
     rounding: float | Mapping[int, float] = 0.05,
     sweeps: int = 10,
 ) -> Certificate:
-    """Check the network proper on these samples: its regularised loss, the gradient of that, and the gap of the lift.
+    """Check the network proper: its regularised loss, the gradient of that, and the gap of the lift.
 
-    Kinks are rounded over this share of each layer's pre-activations, or over a width for each layer
-    (`network_loss.py`); so many sweeps of u-steps look for the minimum over U (`lift_gap.py`). Without a `tol`
-    stationarity is measured and not judged.
+    Parameters
+    ----------
+    problem : Problem
+        Its loss and ridges are those of the network.
+    V : Tensor
+        The classifier.
+    W : dict of (n, m) to Tensor
+        The matrices.
+    samples : Samples
+        The rows on which it is checked.
+    tol : float, optional
+        The share of the loss that steps may still take at a stationary point; without it, that is measured and not
+        judged.
+    rounding : float or mapping of int to float, default=0.05
+        Kinks are rounded over this share of each layer's pre-activations, or over a width for each layer.
+    sweeps : int, default=10
+        Sweeps of u-steps that look for the minimum over U.
+
+    Returns
+    -------
+    Certificate
+        The checks.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Network, Problem, Samples, certify_network, initial_blocks
+    >>> X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    >>> problem = Problem(Network.chain([3, 4]), lift="fenchel", ridge_V=0.1, ridge_W=0.1)
+    >>> samples = Samples(X, X[:, :2].abs())
+    >>> start = initial_blocks(problem, samples)
+    >>> certify_network(problem, start.V, start.W, samples, tol=1e-6).stationary
+    False
     """
     width = rounding if isinstance(rounding, Mapping) else NetworkLoss.widths(problem, samples, W, rounding)
     loss = NetworkLoss(problem, samples, width)

@@ -23,7 +23,7 @@ from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.network.arguments import COUNT, SHARE, check_choice, check_numbers, check_type
-from tikhonet.network.graph import Array, Layers, tensor
+from tikhonet.network.graph import Array, Layers, Weights, tensor
 from tikhonet.problem.memory_budget import bytes_of
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.row_blocks import one_thread_a_block
@@ -51,22 +51,63 @@ class DescentState:
     momentum: float = 0.5
     guess: Layers = field(default_factory=dict)
     """The last minimisers over U, where steps are short."""
+    guess_W: Weights = field(default_factory=dict)
+    """The last minimisers over W, where steps are short."""
+
+    def with_rows(self, change: Callable[[Tensor], Tensor]) -> DescentState:
+        """The state with all of its U changed."""
+
+        def of(layers: Layers) -> Layers:
+            return {n: change(layer) for n, layer in layers.items()}
+
+        blocks, last = (found and replace(found, U=of(found.U)) for found in (self.blocks, self.last))
+        assert blocks
+        return replace(self, blocks=blocks, last=last, guess=of(self.guess))
 
 
 @dataclass(frozen=True)
 class BlockDescent:
-    """Block coordinate descent on Eq. 4 over all samples.
+    """Block coordinate descent on the lifted objective (Eq. 4) over all samples.
 
-    `schedule`: `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges.
-    `tol`: a point is stationary when exact steps of its blocks would lower f by at most this share of it.
-    `inner_tol` bounds the relative optimality residual of each sub-problem. `extrapolate` tries, after each
-    iteration, to go on along it, and takes that step only if f falls by c |step|^2.
-    `check_every`: iterations between two measurements of stationarity (one costs about eight products of
-    samples x width x width in float64). `same_bits`: results do not depend on the number of threads, nor on that of
-    processes that `Ranks` has (1, 2, 4 or 8): operations have one thread each, which work on blocks of rows.
-    `memory_budget`: memory that a run may use beside what the process has, such as "1GB"; X, targets and U are then in
-    temporary files. X and targets may be maps of files (`np.load(path, mmap_mode="r")`). The bits are the same, unless
-    there is no room for `chunk_rows` rows at a time: with fewer (`result.room`) results agree to `inner_tol`.
+    Every block is moved towards the minimiser of its sub-problem, which is convex; V and W in closed form or by a
+    projected method, U by a batched quadratic programme.
+
+    Parameters
+    ----------
+    schedule : Schedule, default=Proximal()
+        `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges.
+    max_iter : int, default=100
+        Iterations at most.
+    tol : float, default=1e-06
+        A point is stationary when exact steps of its blocks would lower f by at most this share of it.
+    inner_tol : float, default=0.001
+        A bound on the relative optimality residual of each sub-problem.
+    initial_features : {"random", "forward"}, default="random"
+        Where U starts.
+    extrapolate : bool, default=False
+        Try, after each iteration, to go on along it, and take that step only if f falls by ``c |step|^2``.
+    check_every : int, default=1
+        Iterations between two measurements of stationarity (one costs about eight products of
+        samples x width x width in float64).
+    chunk_rows : int, default=2048
+        Rows that a pass over the data holds at a time.
+    same_bits : bool, default=True
+        Results do not depend on the number of threads, nor on that of processes that `Ranks` has (1, 2, 4 or 8):
+        operations have one thread each, which work on blocks of rows.
+    memory_budget : float or str, default=None
+        Memory that a run may use beside what the process has, such as "1GB"; X, targets and U are then in temporary
+        files. X and targets may be maps of files (``np.load(path, mmap_mode="r")``). The bits are the same, unless
+        there is no room for `chunk_rows` rows at a time: with fewer (`result.room`) results agree to `inner_tol`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import BlockDescent, Network, Problem
+    >>> X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    >>> problem = Problem(Network.chain([3, 4], bias=True), lift="fenchel", gamma=1.0, ridge_V=0.1, ridge_W=0.1)
+    >>> result = BlockDescent(max_iter=20).run(problem, X, X[:, :2].abs())
+    >>> result.history.objective[-1] < result.history.objective[0]
+    True
     """
 
     schedule: Schedule = Proximal()
@@ -106,11 +147,34 @@ class BlockDescent:
     ) -> Result:
         """Minimise Eq. 4 on these samples, from `start` or from random blocks.
 
-        `watch` is called with the history after every iteration, and ends the run by returning True. `slot` keeps the
-        state between iterations; a state that it has is gone on from, in place of `start`.
+        Parameters
+        ----------
+        problem : Problem
+            What is minimised.
+        X : Tensor or array
+            Inputs, samples x width.
+        targets : Tensor or array
+            Encoded targets, samples x outputs; `problem.loss.encode(y)` makes them of labels.
+        weight : Tensor or array, optional
+            A number for each sample.
+        seed : int, default=0
+            Fixes the random start.
+        start : Blocks, optional
+            A point to begin at.
+        reduce : callable, default=keep
+            Adds up over the ranks of a run on many machines (`Ranks`).
+        watch : callable, optional
+            Called with the history after every iteration; it ends the run by returning True.
+        slot : Slot, default=NOWHERE
+            Keeps the state between iterations; a state that it has is gone on from, in place of `start`.
+
+        Returns
+        -------
+        Result
+            The point that was reached, and the way there.
         """
         check_type("slot", slot, Slot)
-        room = self.room(problem, X, targets)
+        room = self._room(problem, X, targets)
         store = IN_MEMORY if room is None else MappedStore()
         chunk_rows = self.chunk_rows if room is None else room.chunk_rows
         samples = checked_samples(problem, X, targets, weight, start, chunk_rows, reduce, watch, store)
@@ -121,7 +185,7 @@ class BlockDescent:
             blocks = replace(blocks, U=blocks.U | problem.network.layers(samples.X))
             return replace(_Run(self, problem, samples, blocks, slot).go(watch), room=room)
 
-    def room(self, problem: Problem, X: Array, targets: Array) -> Room | None:
+    def _room(self, problem: Problem, X: Array, targets: Array) -> Room | None:
         """What a run with a budget of memory needs of it; None without one."""
         if self.memory_budget is None:
             return None
@@ -138,10 +202,11 @@ class _Run:
     def __init__(self, solver: BlockDescent, problem: Problem, samples: Samples, blocks: Blocks, slot: Slot) -> None:
         self.solver, self.problem, self.samples, self.blocks, self.slot = solver, problem, samples, blocks, slot
         self.guess: Layers = {}
+        self.guess_W: Weights = {}
         self.last, self.momentum, self.done = blocks, 0.5, 0
         self.terms = Terms(0.0, {})
         self.history = History(self.terms, solver.tol)
-        found = slot.resume(self.state, lambda state: check_blocks(problem, self.whole(state.blocks), samples))
+        found = slot.resume(self.state, self.check_found)
         if found is None:
             self.terms = problem.objective(blocks, samples)
             self.history = History(self.terms, solver.tol)
@@ -149,7 +214,7 @@ class _Run:
         else:
             self.blocks, self.last = self.whole(found.blocks), self.whole(found.last or found.blocks)
             self.done, self.terms, self.history = found.iteration, found.terms, found.history
-            self.momentum, self.guess = found.momentum, found.guess
+            self.momentum, self.guess, self.guess_W = found.momentum, found.guess, found.guess_W
 
     @property
     def state(self) -> DescentState:
@@ -158,12 +223,18 @@ class _Run:
         def own(blocks: Blocks) -> Blocks:
             return replace(blocks, U={n: layer for n, layer in blocks.U.items() if n not in given})
 
-        last = own(self.last) if self.solver.extrapolate else None
-        return DescentState(self.done, own(self.blocks), self.terms, self.history, last, self.momentum, self.guess)
+        last, guesses = own(self.last) if self.solver.extrapolate else None, (self.guess, self.guess_W)
+        return DescentState(self.done, own(self.blocks), self.terms, self.history, last, self.momentum, *guesses)
 
     def whole(self, blocks: Blocks) -> Blocks:
         """The blocks with the layers that are given."""
         return replace(blocks, U=blocks.U | self.problem.network.layers(self.samples.X))
+
+    def check_found(self, state: DescentState) -> None:
+        """Raise unless a state is one of this run's."""
+        check_blocks(self.problem, self.whole(state.blocks), self.samples)
+        if not 0 <= state.momentum <= LONGEST:
+            raise ValueError(f"momentum must lie in 0 to {LONGEST:g}, got {state.momentum:g}")
 
     def go(self, watch: Callable[[History], bool | None] | None) -> Result:
         status, detail = self.slot.ended or (None, "")
@@ -194,8 +265,8 @@ class _Run:
         """Iteration t; returns where it broke, if a number was not finite."""
         schedule, clock = self.solver.schedule, time.perf_counter()
         theta, rho = schedule.theta(t), schedule.rho(t)
-        tol, guess = self.solver.inner_tol, self.guess
-        for move in block_steps(self.problem, self.blocks, self.samples, theta, rho, tol, guess):
+        tol, guesses = self.solver.inner_tol, (self.guess, self.guess_W)
+        for move in block_steps(self.problem, self.blocks, self.samples, theta, rho, tol, *guesses):
             terms, distance = self.compare(move.blocks, move.block, move.layers)
             if not math.isfinite(move.solution.residual + distance + terms.total):
                 return f"{move.where_nonfinite(terms)}, iteration {t}"
@@ -217,9 +288,11 @@ class _Run:
                 )
             )
             self.blocks, self.terms, clock = move.blocks, terms, now
-            if move.block == "U" and theta < 1:
-                # With short steps the next minimiser is far nearer to this one than to U.
-                self.guess |= solution.point
+            if theta < 1:  # with short steps the next minimiser is far nearer to this one than to the blocks
+                if move.block == "U":
+                    self.guess |= solution.point
+                elif move.block == "W":
+                    self.guess_W = solution.point
         return ""
 
     def compare(self, blocks: Blocks, block: str, layers: tuple[int, ...]) -> tuple[Terms, float]:

@@ -27,27 +27,76 @@ WIDE = 4096
 
 @dataclass(frozen=True)
 class LiftGap:
-    """The gap  L(V, W) - min over U of f(U, V, W)  lies between `at_least` and `at_most`."""
+    """Between which numbers the gap ``L(V, W) - min over U of f(U, V, W)`` lies: `at_least` and `at_most`.
+
+    Parameters
+    ----------
+    loss : float
+        L, the network's regularised loss.
+    found : float
+        f at the best U that was found: not below the minimum.
+    floor : float
+        A number that is not above the minimum.
+
+    Examples
+    --------
+    >>> from tikhonet import LiftGap
+    >>> gap = LiftGap(loss=10.0, found=8.0, floor=7.0)
+    >>> gap.at_least, gap.at_most
+    (2.0, 3.0)
+    """
 
     loss: float
-    """L, the network's regularised loss."""
     found: float
-    """f at the best U that was found: not below the minimum."""
     floor: float
-    """A number that is not above the minimum."""
 
     @property
     def at_least(self) -> float:
+        """A number that the gap is not below."""
         return self.loss - self.found
 
     @property
     def at_most(self) -> float:
+        """A number that the gap is not above."""
         return self.loss - self.floor
 
 
 @torch.no_grad()
 def lift_gap(problem: Problem, V: Tensor, W: Weights, samples: Samples, *, sweeps: int = 10) -> LiftGap:
-    """Enclose the gap, in float64: at most so many sweeps of exact u-steps, layer by layer, from the forward pass."""
+    """Enclose the gap between the network's loss and the least f over U, in float64.
+
+    From above by exact u-steps, layer by layer, from the forward pass; from below by a bound that is proven.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a tight lift such as `Fenchel()`.
+    V : Tensor
+        The classifier.
+    W : dict of (n, m) to Tensor
+        The matrices.
+    samples : Samples
+        The training samples.
+    sweeps : int, default=10
+        Sweeps of u-steps at most.
+
+    Returns
+    -------
+    LiftGap
+        The bounds.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Network, Problem, Samples, initial_blocks, lift_gap
+    >>> X = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    >>> problem = Problem(Network.chain([3, 4]), lift="fenchel", ridge_V=0.1)
+    >>> samples = Samples(X, X[:, :2].abs())
+    >>> start = initial_blocks(problem, samples)
+    >>> gap = lift_gap(problem, start.V, start.W, samples)
+    >>> 0 <= gap.at_least <= gap.at_most <= gap.loss
+    True
+    """
     if not problem.lift.tight:
         raise ArgumentError("problem", f"problem must have a tight lift such as Fenchel(), got {problem.lift}")
     W = {edge: matrix.double() for edge, matrix in W.items()}

@@ -66,12 +66,36 @@ class NetworkResult(Result):
 
 @dataclass(frozen=True)
 class NetworkDescent:
-    """Minimise Eq. 2 itself: quasi-Newton steps of W, exact steps of V, a loss that falls with every step.
+    """Minimise the network's own loss (Eq. 2): quasi-Newton steps of W and exact steps of V, each of which lowers it.
 
-    `tol`: a point is stationary when steps of its blocks would lower the loss by at most this share of it.
-    `rounding`: the share of a layer's pre-activations (their root mean square at the start) over which kinks are
-    rounded. `check_every`: iterations between two measurements of stationarity (one costs about two iterations).
-    `same_bits` is that of `BlockDescent`. Sets are not supported: hold V and W by ridges, which also make them bounded.
+        ``L(V, W) = sum_i loss(y_i, V u_{i,N}) + ridges, u by the forward pass of W``
+
+    Sets are not supported: hold V and W by ridges, which also make them bounded.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        Iterations at most.
+    tol : float, default=1e-06
+        A point is stationary when steps of its blocks would lower the loss by at most this share of it.
+    rounding : float, default=0.05
+        The share of a layer's pre-activations (their root mean square at the start) over which kinks are rounded.
+    check_every : int, default=10
+        Iterations between two measurements of stationarity (one costs about two iterations).
+    chunk_rows : int, default=2048
+        Rows that a pass over the data holds at a time.
+    same_bits : bool, default=True
+        Results do not depend on the number of threads, as in `BlockDescent`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Network, NetworkDescent, Problem, certify
+    >>> X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> problem = Problem(Network.chain([3, 4], bias=True), lift="fenchel", ridge_V=0.1, ridge_W=0.1)
+    >>> result = NetworkDescent(tol=1e-3).run(problem, X, X[:, :2].abs())
+    >>> certify(result).stationary
+    True
     """
 
     max_iter: int = 1000
@@ -102,8 +126,31 @@ class NetworkDescent:
     ) -> NetworkResult:
         """Minimise Eq. 2 on these samples, from V and W of `start` or from random ones.
 
-        `watch` is called with the history after every iteration, and ends the run by returning True. `slot` keeps the
-        state between iterations; a state that it has is gone on from, in place of `start`.
+        Parameters
+        ----------
+        problem : Problem
+            Its network, loss and ridges are minimised over; its lift and gamma play no part.
+        X : Tensor or array
+            Inputs, samples x width.
+        targets : Tensor or array
+            Encoded targets, samples x outputs; `problem.loss.encode(y)` makes them of labels.
+        weight : Tensor or array, optional
+            A number for each sample.
+        seed : int, default=0
+            Fixes the random start.
+        start : Blocks, optional
+            A point to begin at.
+        reduce : callable, default=keep
+            Adds up over the ranks of a run on many machines (`Ranks`).
+        watch : callable, optional
+            Called with the history after every iteration; it ends the run by returning True.
+        slot : Slot, default=NOWHERE
+            Keeps the state between iterations; a state that it has is gone on from, in place of `start`.
+
+        Returns
+        -------
+        NetworkResult
+            The point that was reached, U by its forward pass, and the way there.
         """
         check_type("slot", slot, Slot)
         samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)

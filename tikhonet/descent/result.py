@@ -31,7 +31,14 @@ NETWORK_WORDS = ("block steps in the metric of the Gram matrices would take", "L
 
 
 class Status(Enum):
-    """How a run ended: a sentence, and the remedy where one is needed."""
+    """How a run ended: a sentence, and the remedy where one is needed.
+
+    Examples
+    --------
+    >>> from tikhonet import Status
+    >>> print(Status.STATIONARY.value)
+    Exact block steps would take no more than tol of the objective: a stationary point.
+    """
 
     STATIONARY = "Exact block steps would take no more than tol of the objective: a stationary point."
     SCHEDULE_EXHAUSTED = (
@@ -79,26 +86,57 @@ class BlockStep:
 
 @dataclass
 class History:
-    """The start, every block step, and the stationarity where it was measured."""
+    """The record of a full-batch run: its start, every block step, and the stationarity where it was measured.
+
+    Parameters
+    ----------
+    start : Terms
+        The objective where the run began.
+    tolerance : float
+        The share of f below which what exact block steps would still take makes a point stationary.
+    steps : list of BlockStep, optional
+        Every block step: the objective after it, how far it went, and what it was worth.
+    stationarity : dict of int to Stationarity, optional
+        By iteration, where it was measured.
+    norms : dict of int to dict, optional
+        The norms of V and of each W where stationarity was measured.
+
+    Examples
+    --------
+    >>> from tikhonet import History, Terms
+    >>> History(Terms(loss=1.5, lift={}), tolerance=1e-6).objective
+    [1.5]
+    """
 
     start: Terms
     tolerance: float
-    """The share of f below which what exact block steps would still take makes a point stationary."""
     steps: list[BlockStep] = field(default_factory=list)
     stationarity: dict[int, Stationarity] = field(default_factory=dict)
     norms: dict[int, dict[str, float]] = field(default_factory=dict)
-    """The norms of V and of each W where stationarity was measured."""
 
     @property
     def iterations(self) -> int:
+        """The iterations that were done."""
         return self.steps[-1].iteration if self.steps else 0
 
     @property
     def seconds(self) -> float:
+        """The seconds that all block steps took."""
         return sum(step.seconds for step in self.steps)
 
     def followed_by(self, other: History) -> History:
-        """This run and one that went on where it ended, as one."""
+        """This run and one that went on where it ended, as one.
+
+        Parameters
+        ----------
+        other : History
+            The run that went on.
+
+        Returns
+        -------
+        History
+            That of both.
+        """
         steps = [replace(step, iteration=self.iterations + step.iteration) for step in other.steps]
         count = self.iterations
         stationarity = {count + iteration: found for iteration, found in other.stationarity.items()}
@@ -120,7 +158,41 @@ class History:
 
 @dataclass(frozen=True)
 class Result:
-    """The blocks that a full-batch run reached, and how it got there."""
+    """The blocks that a full-batch run reached, and how it got there.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was minimised.
+    samples : Samples
+        The training samples.
+    schedule : Schedule
+        The sequence of steps.
+    blocks : Blocks
+        The point that was reached.
+    status : Status
+        How the run ended.
+    history : History
+        Every step on the way.
+    detail : str, default=""
+        Where a NONFINITE run broke: block, layer and iteration.
+    room : Room, optional
+        What a run with a budget of memory needed of it; U is in files then, which are gone with the result.
+
+    Attributes
+    ----------
+    not_claimed : mapping of str to str
+        What a certificate of such a run does not say.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import BlockDescent, Network, Problem
+    >>> X = torch.ones(5, 3)
+    >>> result = BlockDescent(max_iter=2).run(Problem(Network.chain([3, 4]), ridge_V=0.1), X, X[:, :2])
+    >>> result.status.name, result.history.iterations
+    ('MAX_ITER', 2)
+    """
 
     problem: Problem
     samples: Samples = field(repr=False)
@@ -129,18 +201,22 @@ class Result:
     status: Status
     history: History = field(repr=False)
     detail: str = ""
-    """Where a NONFINITE run broke: block, layer and iteration."""
     room: Room | None = field(default=None, kw_only=True)
-    """What a run with a budget of memory needed of it; U is in files then, which are gone with the result."""
 
     not_claimed: ClassVar[Mapping[str, str]] = NOT_CLAIMED
-    """What a certificate of such a run does not say."""
     words: ClassVar[tuple[str, str]] = WORDS
 
     def measure(self) -> Stationarity:
-        """How far the point is from a stationary one."""
+        """How far the point is from a stationary one.
+
+        Returns
+        -------
+        Stationarity
+            Measured anew from the samples.
+        """
         return measure_stationarity(self.problem, self.blocks, self.samples)
 
     @property
     def message(self) -> str:
+        """How the run ended, in a sentence."""
         return f"{self.status.value} ({self.detail})" if self.detail else self.status.value

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from torch import Tensor
+
 from tikhonet.descent.result import Status
 
 State = TypeVar("State")
 
 
 class Slot:
-    """A place for the states of one run; this one keeps nothing. `estimators/checkpoints.py` has one of files."""
+    """A place for the states of one run; this one keeps nothing. `estimators/sessions.py` has one of files."""
 
     ended: tuple[Status, str] | None = None
     """How the run ended, where the state that was found is its last one, and where it broke."""
@@ -28,3 +30,12 @@ class Slot:
 
 
 NOWHERE = Slot()
+
+
+def with_rows(state: State, change: Callable[[Tensor], Tensor]) -> State:
+    """The state with those of its tensors changed that have a row for each sample; most states have none.
+
+    All else in a state is the same on all ranks.
+    """
+    own: Callable[[Callable[[Tensor], Tensor]], State] | None = getattr(state, "with_rows", None)
+    return own(change) if own else state

@@ -41,9 +41,35 @@ def checked_samples(
 def initial_blocks(
     problem: Problem, samples: Samples, seed: int = 0, features: Literal["random", "forward"] = "random"
 ) -> Blocks:
-    """Random V and W in their sets; U random (line 1 of Alg. 1) or the forward pass of W.
+    """Where a run starts: random V and W in their sets, and U random (line 1 of Alg. 1) or the forward pass of W.
 
     Random rows of U are those that one process with the rows of all ranks would draw.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is minimised.
+    samples : Samples
+        The training samples.
+    seed : int, default=0
+        Fixes all that is random.
+    features : {"random", "forward"}, default="random"
+        Where U starts.
+
+    Returns
+    -------
+    Blocks
+        A point whose blocks are in their sets.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Network, Problem, Samples, initial_blocks
+    >>> problem = Problem(Network.chain([3, 4]))
+    >>> samples = Samples(torch.ones(5, 3), torch.zeros(5, 2))
+    >>> blocks = initial_blocks(problem, samples, seed=1)
+    >>> blocks.V.shape, blocks.U[1].shape
+    (torch.Size([2, 4]), torch.Size([5, 4]))
     """
     check_type("problem", problem, Problem)
     check_type("samples", samples, Samples)

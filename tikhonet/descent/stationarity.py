@@ -30,16 +30,33 @@ the point itself, the other those further on."""
 
 @dataclass(frozen=True)
 class Stationarity:
-    """What exact steps of single blocks would still take off f, and the projected gradient of each block."""
+    """How far a point is from stationary: what exact steps of single blocks would still take off f.
+
+    Parameters
+    ----------
+    residual : dict of str to float
+        ``|B - Proj(B - grad_B f)|`` for each block B, in the units of the data: zero exactly at stationary points.
+    decrease : dict of str to float
+        The most by which a step of each block alone could still lower the quadratic model of f.
+    objective : float
+        f itself.
+    rounding : float, default=0.0
+        The decrease that rounding of the blocks to their type leaves at a stationary point.
+
+    Examples
+    --------
+    >>> from tikhonet import Stationarity
+    >>> found = Stationarity(residual={"U": 3.0, "V": 4.0}, decrease={"U": 0.5, "V": 1.5}, objective=100.0)
+    >>> found.share, found.total
+    (0.02, 5.0)
+    >>> found.within(1e-6)
+    False
+    """
 
     residual: dict[str, float]
-    """|B - Proj(B - grad_B f)| for each block B, in the units of the data: zero exactly at stationary points."""
     decrease: dict[str, float]
-    """The most by which a step of each block alone could still lower the quadratic model of f."""
     objective: float
-    """f itself."""
     rounding: float = 0.0
-    """The decrease that rounding of the blocks to their type leaves at a stationary point."""
 
     @property
     def total(self) -> float:
@@ -58,12 +75,48 @@ class Stationarity:
         return min(1.0, excess / self.objective) if self.objective else 1.0
 
     def within(self, tol: float) -> bool:
-        """Whether the point counts as stationary."""
+        """Whether the point counts as stationary.
+
+        Parameters
+        ----------
+        tol : float
+            The share of f that steps may still take.
+
+        Returns
+        -------
+        bool
+            The answer.
+        """
         return self.share <= tol
 
 
 def measure_stationarity(problem: Problem, blocks: Blocks, samples: Samples) -> Stationarity:
-    """The stationarity of a point, from the samples in float64; costs about as much as an iteration."""
+    """The stationarity of a point, from the samples in float64; costs about as much as an iteration.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is minimised.
+    blocks : Blocks
+        The point.
+    samples : Samples
+        The training samples.
+
+    Returns
+    -------
+    Stationarity
+        What steps of single blocks would still take, in no units.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Network, Problem, Samples, initial_blocks, measure_stationarity
+    >>> problem = Problem(Network.chain([3, 4]), ridge_V=0.1, ridge_W=0.1)
+    >>> samples = Samples(torch.ones(5, 3), torch.ones(5, 2))
+    >>> found = measure_stationarity(problem, initial_blocks(problem, samples), samples)
+    >>> 0 < found.share <= 1
+    True
+    """
     return _Measurement(problem, blocks, samples).result()
 
 

@@ -1,16 +1,19 @@
-"""The parameter `checkpoint` of the estimators, and what tells one fit from another."""
+"""The parameter `checkpoint` of the estimators, its folder, and what tells one fit from another."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tikhonet import __version__
 from tikhonet.estimators.rows import Rows, digest
+from tikhonet.model import storage
 from tikhonet.model.model import Model
 from tikhonet.model.model_file import network_header, weight_tensors
 from tikhonet.network.errors import ArgumentError
@@ -23,7 +26,7 @@ FREE = ("verbose", "callbacks", "n_jobs", "checkpoint", "random_state")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a fit keeps its state, and how often.
+    """Where a fit keeps its state, and how often: the parameter `checkpoint` of the estimators.
 
     Parameters
     ----------
@@ -37,6 +40,16 @@ class Checkpoint:
         States that are kept of each run: where the newest is damaged, the one before is used.
     stop : callable, optional
         Asked after every step; where it returns True the state is kept and the fit ends with `Stopped`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet import BCDClassifier, Checkpoint
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> model = BCDClassifier((8,), checkpoint=Checkpoint("states", every_epochs=5), random_state=0)
+    >>> model = model.fit(X, X[:, 0] > 0)  # after a crash, the same call goes on where it was
+    >>> bool(model.score(X, X[:, 0] > 0) > 0.8)
+    True
     """
 
     path: str | os.PathLike[str]
@@ -53,7 +66,19 @@ class Checkpoint:
 
 
 class Stopped(Exception):  # noqa: N818 (nothing went wrong)
-    """A fit was asked to stop, and has kept its state; fit again with the same checkpoint to go on."""
+    """A fit was asked to stop, and has kept its state; fit again with the same checkpoint to go on.
+
+    Parameters
+    ----------
+    place : the folder of the checkpoint
+    kept : whether the state could be written there; kept as the attribute ``kept``
+
+    """
+
+    def __init__(self, place: os.PathLike[str], kept: bool) -> None:
+        outcome = "has kept" if kept else "could not keep"
+        super().__init__(f"the fit was asked to stop, and {outcome} its state in {place}; fit again to go on")
+        self.kept = kept
 
 
 class CheckpointWarning(UserWarning):
@@ -77,3 +102,20 @@ def identify(parameters: Any, tables: list[Rows], last: Model | None, reduce: Re
 def told(value: Any) -> str:
     """A parameter as text, without the addresses of objects."""
     return str(network_header(value)) if isinstance(value, Network) else re.sub(r" at 0x\w+", "", repr(value))
+
+
+@contextmanager
+def locked(place: Path) -> Iterator[Path]:
+    """The folder, made where it is not there, in which no other process keeps states at the same time."""
+    if place.exists() and not place.is_dir():
+        raise ArgumentError(
+            "checkpoint", f"checkpoint must be a folder or not exist, got the file {place}; name another"
+        )
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("ab") as file:
+        if not storage.lock(file):
+            raise ArgumentError(
+                "checkpoint",
+                f"checkpoint must be a folder of its own, got {place}, which another fit uses; name another",
+            )
+        yield place

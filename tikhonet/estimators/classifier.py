@@ -21,7 +21,7 @@ from tikhonet.estimators.energy import energies
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.files import is_plain
 from tikhonet.estimators.labels import Labels, is_indicator
-from tikhonet.estimators.parameters import build_problem, documented
+from tikhonet.estimators.parameters import build_problem
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows, dense, weigh
 from tikhonet.estimators.tabular import Inputs
@@ -29,43 +29,50 @@ from tikhonet.estimators.targets import Classes
 from tikhonet.model.heads import head_names
 from tikhonet.model.model import Model
 from tikhonet.model.reading import ModelFormatError
+from tikhonet.network.docstrings import with_inherited
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 
 
+@with_inherited
 @dataclass(eq=False, repr=False, kw_only=True)
 class BCDClassifier(ClassifierMixin, AveragedEstimator):
-    __doc__ = documented(
-        """A ReLU network trained by block coordinate descent, with a linear classifier on its features.
+    """A ReLU network trained by block coordinate descent, with a linear classifier on its features.
 
-        Features may come in any units: they are standardised inside.
-        """,
-        """
-        class_weight : dict, "balanced" or None, default=None
-            Weights of the classes, multiplied into those of the samples.
-        head : {"logistic", "svm", "ridge", "trained"} or linear classifier, default="logistic"
-            What replaces V on the features (Sec. 3.2): a logistic regression, a linear SVM or a ridge regression with
-            the strength chosen on held-out rows, V as the solver left it, or a linear classifier of scikit-learn's with
-            one row of `coef_` for each class.
-        decision : {"forward", "energy"}, default="forward"
-            The head's scores, or for each label the least energy (the inner minimum of f over u).
-        eval_metric : {"accuracy", "log_loss", "auc"} or callable, default=None
-            What early stopping and the best epoch go by, in place of the loss, on validation rows: those held out, or
-            given to `fit`. A function of y and probabilities, samples x classes, is taken for better where it is
-            larger; it gets `sample_weight` where it has such an argument. It sees the trained V, not yet the head.
-        n_networks : "auto" or int, default="auto"
-            Networks that are trained one after the other, side by side in one model: the mean of their scores decides.
-            With `n_bins="auto"` the first, third, ... of them have pieces beside the numbers. `history_` and all that
-            belongs to training is that of the first. "auto" is 2 for 300 to 10,000 different rows where X has at most
-            100 columns and neither `n_bins`, `network`, `skip`, `sparsity`, `constraint` or `warm_start` nor another
-            solver, head or decision is given; else 1.
-        monotonic_cst : array-like of int or dict, default=None
-            Whether the probability of the second class rises with a column (1), falls (-1) or may do both (0), as in
-            scikit-learn's histogram gradient boosting: a number for each column, or by the names of columns. For two
-            classes, columns of numbers, `solver="stochastic"` and the heads "logistic" and "trained"; not with
-            `network`, `skip`, `constraint`, `sparsity`, `decision="energy"`, `memory_budget` or `partial_fit`.
-        """,
-    )
+    Features may come in any units: they are standardised inside. Probabilities are calibrated on held-out rows.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied into those of the samples.
+    head : {"logistic", "svm", "ridge", "trained"} or linear classifier, default="logistic"
+        What replaces V on the features (Sec. 3.2): a logistic regression, a linear SVM or a ridge regression with
+        the strength chosen on held-out rows, V as the solver left it, or a linear classifier of scikit-learn's with
+        one row of `coef_` for each class.
+    decision : {"forward", "energy"}, default="forward"
+        The head's scores, or for each label the least energy (the inner minimum of f over u).
+    eval_metric : {"accuracy", "log_loss", "auc"} or callable, default=None
+        What early stopping and the best epoch go by, in place of the loss, on validation rows: those held out, or
+        given to `fit`. A function of y and probabilities, samples x classes, is taken for better where it is
+        larger; it gets `sample_weight` where it has such an argument. It sees the trained V, not yet the head.
+
+    Attributes
+    ----------
+    classes_ : array
+        The class labels, in the order of the columns of scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet import BCDClassifier
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same sign", "different")
+    >>> model = BCDClassifier(random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    """
 
     class_weight: Any = None
     head: Any = "logistic"
@@ -73,6 +80,7 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
     eval_metric: Any = None
 
     _own_head: ClassVar[str] = "logistic"
+    _wide_decay: ClassVar[float] = 0.05
     _by_rows: ClassVar[tuple[tuple[float, dict[str, Any]], ...]] = (
         (1000, {"hidden_layer_sizes": (100,)}),
         (AVERAGE_BELOW, {"hidden_layer_sizes": (200,)}),
@@ -100,9 +108,26 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
     ) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
 
-        y is a class a row, or a matrix of 0 and 1 with a column for each label that a row may have. `eval_set` is a
-        list of such pairs (X, y), of which the last decides; `history_` has what each says of every epoch. Validation
-        rows count by the weights of their classes.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame
+            Samples x features; columns may hold text, categories and missing numbers. With `memory_budget` also a file,
+            a data set of Arrow or an iterable of pieces.
+        y : array-like
+            A class a row, or a matrix of 0 and 1 with a column for each label that a row may have.
+        sample_weight : array-like, default=None
+            A weight for each row; 1 where it is None.
+        X_val : array-like, default=None
+            Validation rows.
+        y_val : array-like, default=None
+            Their classes; they count by the weights of these.
+        eval_set : list of (X, y), default=None
+            Several sets of validation rows, of which the last decides; `history_` has what each says of every epoch.
+
+        Returns
+        -------
+        self : BCDClassifier
+            The fitted estimator.
         """
         if self.memory_budget is not None:
             return self._fit_large(X, y, sample_weight, X_val, y_val, eval_set)
@@ -136,12 +161,27 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Train for one epoch over these rows; the first call needs all `classes`.
+        """Train for one epoch over these rows.
 
         The first 100 rows of a stream fix the scaling, in however many calls they come: until then each call begins
-        anew on all of them. A feature that was constant so far gets its scaling when it is no more.
+        anew on all of them. A feature that was constant so far gets its scaling when it is no more. A model from a
+        file, whose rows are gone, stays as it is until a better one is learned.
 
-        A model from a file, whose rows are gone, stays as it is until a better one is learned.
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+        y : array-like
+            A class a row.
+        classes : array-like, default=None
+            All classes there will be; the first call needs them.
+        sample_weight : array-like, default=None
+            A weight for each row; 1 where it is None.
+
+        Returns
+        -------
+        self : BCDClassifier
+            The fitted estimator.
         """
         if self._last and not self.model_.link.linear:
             raise ArgumentError("y", "partial_fit needs one class a row, and the last fit had several labels; use fit")
@@ -184,22 +224,63 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         return self._classes.labels
 
     def decision_function(self, X: Any) -> Floats:
-        """The score of each class; for two classes that of the second over the first."""
+        """The score of each class; for two classes that of the second over the first.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+
+        Returns
+        -------
+        array
+            Samples x classes, or a number for each sample.
+        """
         return self._classes.decide(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the largest score; of several labels a row, 1 for each that is more probable than not."""
+        """The class with the largest score; of several labels a row, 1 for each that is more probable than not.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+
+        Returns
+        -------
+        array
+            A class a row, or samples x labels.
+        """
         return self._classes.choose(self._scores(X))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities: the softmax of the scores, as sharp as fits rows that were not trained on.
 
-        Where rows have several labels, the probability of each by itself, samples x labels.
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+
+        Returns
+        -------
+        array
+            Samples x classes; where rows have several labels, the probability of each by itself, samples x labels.
         """
         return self._classes.probabilities(self._logits(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """The logarithms of the probabilities, finite also where these round to 0."""
+        """The logarithms of the probabilities, finite also where these round to 0.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+
+        Returns
+        -------
+        array
+            Samples x classes.
+        """
         return self._classes.log_probabilities(self._logits(X))
 
     def _logits(self, X: Any) -> Floats:

@@ -35,7 +35,31 @@ if TYPE_CHECKING:
 
 
 class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters):
-    """An estimator validates, calls `fit`, and keeps its `Fitted` as a whole; all that it shows comes from there."""
+    """An estimator validates, calls `fit`, and keeps its `Fitted` as a whole; all that it shows comes from there.
+
+    Attributes
+    ----------
+    model_ : Model
+        Columns, scaling, network and head: all that predictions, files and exports need.
+    network_ : Network
+        The network that was trained.
+    coefs_ : dict of (n, m) to array
+        The learned matrices by edge, from layer m into layer n; m = -1 is the bias.
+    n_iter_ : int
+        Epochs or iterations that were done.
+    status_ : Status
+        How training ended.
+    history_ : list of Epoch or History
+        The solver's record of every epoch or iteration; not in model files.
+    certificate_ : Certificate
+        The checks of the point that training reached; not in model files.
+    feature_importances_ : array
+        How much each column of X matters to what the model says, as shares that add up to 1.
+    sparsity_ : dict
+        Which weights are exactly zero, and why.
+    n_features_in_ : int
+        The columns of X.
+    """
 
     _fitted: Fitted
 
@@ -150,64 +174,183 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         return int(self.network_.widths[-1])
 
     def numbers(self, X: Any) -> Floats:
-        """The rows of X as exported models take them: numbers, NaN where they are missing, codes of categories."""
+        """The rows of X as exported models take them: numbers, NaN where they are missing, codes of categories.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+
+        Returns
+        -------
+        array
+            Samples x features, in float64.
+        """
         return self._check_inputs(X)
 
     def transform(self, X: Any) -> Any:
-        """The features: the last hidden layer, samples x width."""
+        """The features: the last hidden layer.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+
+        Returns
+        -------
+        array
+            Samples x width.
+        """
         features = self.model_.features(self._check_inputs(X), self.device)
         return features.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else features
 
     def exported_model(self) -> Model:
-        """The model that export formats take; raises where they could not say what this estimator predicts."""
+        """The model that export formats take; raises where they could not say what this estimator predicts.
+
+        Returns
+        -------
+        Model
+            Columns, scaling, network and head.
+        """
         return self.model_
 
     def to_torch(self, *, sparse: bool = False) -> nn.Module:
         """A plain `nn.Module` with the same scores (features for the transformer), from inputs as they are given.
 
-        With `sparse` the matrices that are smaller so are kept as compressed sparse rows.
+        Parameters
+        ----------
+        sparse : bool, default=False
+            Whether the matrices that are smaller so are kept as compressed sparse rows.
+
+        Returns
+        -------
+        nn.Module
+            The module.
         """
         return to_torch(self.exported_model(), sparse=sparse)
 
     def to_onnx(self, path: Path | None = None) -> Any:
-        """An ONNX model (an `onnx.ModelProto`), also written to `path` if given. Needs the extra `onnx`."""
+        """An ONNX model. Needs the extra `onnx`.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            A file that it is also written to.
+
+        Returns
+        -------
+        onnx.ModelProto
+            The model.
+        """
         return to_onnx(self.exported_model(), path)
 
     def to_csr(self) -> CSRModel:
-        """SciPy's compressed sparse rows, with `scores`, `predict`, `save` and `load`."""
+        """The model with matrices of SciPy's compressed sparse rows.
+
+        Returns
+        -------
+        CSRModel
+            With `scores`, `predict`, `save` and `load`.
+        """
         return to_csr(self.exported_model())
 
     def to_c(self, name: str = "model", *, int8: bool = False) -> CModel:
-        """C99 without dependency or heap, in float32 or with int8 weights; `.save(folder)` writes NAME.h and NAME.c."""
+        """The model as C99 without dependency or heap.
+
+        Parameters
+        ----------
+        name : str, default="model"
+            What the files and functions are called.
+        int8 : bool, default=False
+            Weights in 8 bits in place of float32.
+
+        Returns
+        -------
+        CModel
+            Its `save(folder)` writes NAME.h and NAME.c.
+        """
         return to_c(self.exported_model(), name, int8=int8)
 
     def predictor(self, kernel: str = "auto", dtype: str = "float32") -> Predictor:
-        """Predictions with as little overhead as possible, by the faster of the dense and the sparse kernel.
+        """Predictions with as little overhead as possible.
 
-        kernel="native" runs the C compiler `cc` for one that is often faster still; nothing else starts a process.
+        Parameters
+        ----------
+        kernel : {"auto", "dense", "sparse", "native"}, default="auto"
+            "auto" is the faster of the dense and the sparse kernel. "native" runs the C compiler `cc` for one that is
+            often faster still; nothing else starts a process.
+        dtype : {"float32", "float64"}, default="float32"
+            The type to compute in.
+
+        Returns
+        -------
+        Predictor
+            A function of rows.
         """
         return Predictor(self.exported_model(), kernel, dtype)
 
     def save(self, path: Path) -> None:
-        """Write a model file: everything that prediction needs, nothing that runs. `history_` is not kept."""
+        """Write a model file: everything that prediction needs, nothing that runs. `history_` is not kept.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it is written whole or not at all.
+        """
         save_estimator(self, path, self._learned())
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """The estimator that `save` wrote; `ModelFormatError` for any other file."""
+        """The estimator that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        estimator
+            Of this class.
+
+        Raises
+        ------
+        ModelFormatError
+            For any other file.
+        """
         return load_estimator(cls, path)  # type: ignore[no-any-return]
 
     def plot(self, ax: Axes | None = None) -> Any:
         """Draw the loss of every epoch, and on axes of its own the metric or the error on validation rows.
 
-        Returns an array of the axes. Where `ax` is given the loss alone is drawn there, and it is returned. Needs the
-        extra `report`.
+        Needs the extra `report`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw the loss alone.
+
+        Returns
+        -------
+        array of Axes or Axes
+            The axes; `ax` where it is given.
         """
         metric = getattr(self, "eval_metric", None)
         return plot_history(self.history_, ax, str(getattr(metric, "__name__", metric)))
 
     def encode(self, y: Any) -> Tensor:
-        """The targets of the loss that labels y stand for, as the last fit encoded them."""
+        """The targets of the loss that labels y stand for, as the last fit encoded them.
+
+        Parameters
+        ----------
+        y : array-like
+            Labels or numbers.
+
+        Returns
+        -------
+        Tensor
+            Samples x outputs.
+        """
         target = self._learned().target
         return target.encode(target.in_numbers(y))
 

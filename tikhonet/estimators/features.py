@@ -13,26 +13,36 @@ from tikhonet.estimators.constraints import NameIn
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.number_targets import Numbers
-from tikhonet.estimators.parameters import Parameters, documented
+from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Classes, Target, takes_numbers
 from tikhonet.model.model import Model
+from tikhonet.network.docstrings import with_inherited
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 
 
+@with_inherited
 @dataclass(eq=False, repr=False, kw_only=True)
 class BCDFeatures(BCDEstimator):
-    __doc__ = documented(
-        """The features that a network learns from targets, for any estimator that comes after.
+    """The features that a network learns from targets, for any estimator that comes after.
 
-        Features may come in any units: they are standardised inside.
-        """,
-        """
-        target : {"auto", "classes", "numbers"}, default="auto"
-            What y holds; "auto" takes continuous numbers as numbers, everything else as classes.
-        """,
-    )
+    Features may come in any units: they are standardised inside. `transform` gives the last hidden layer.
+
+    Parameters
+    ----------
+    target : {"auto", "classes", "numbers"}, default="auto"
+        What y holds; "auto" takes continuous numbers as numbers, everything else as classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet import BCDFeatures
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> features = BCDFeatures((8,), random_state=0).fit(X, X[:, 0] > 0)
+    >>> features.transform(X).shape
+    (100, 8)
+    """
 
     target: str = "auto"
 
@@ -44,7 +54,22 @@ class BCDFeatures(BCDEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the network on X and y."""
+        """Train the network on X and y.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame
+            Samples x features.
+        y : array-like
+            Classes, or numbers.
+        sample_weight : array-like, default=None
+            A weight for each row; 1 where it is None.
+
+        Returns
+        -------
+        self : BCDFeatures
+            The fitted estimator.
+        """
         inputs = Inputs(self)
         X, y, weight = inputs.fit(X, y, sample_weight, multi_output=True)
         if takes_numbers(np.asarray(y), self.target):

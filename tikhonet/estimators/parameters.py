@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import KW_ONLY, dataclass
-from inspect import cleandoc, signature
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, get_args
 
@@ -94,6 +94,10 @@ class Parameters(BaseEstimator):
     dropout : "auto", float or pair of float, default="auto"
         The share of inputs and of last features that are dropped in training; "auto" is (0.1, 0.2), for the regressor
         (0, 0.4), and (0, 0.1) from 50,000 rows of a table on; for a classifier with `sparsity` (0.05, 0).
+    decay : "auto" or float, default="auto"
+        How much the weights shrink in a step of the stochastic solver, over the relative change that it makes in their
+        layer. "auto" is 0.05 for classifiers in memory where X has more than 100 columns, for at most three hidden
+        layers without `network`, `skip`, `constraint` and `sparsity`, and 0 otherwise.
     categorical_features : "from_dtype", array-like of names, places or bool, or None, default="from_dtype"
         The columns of X whose values are categories beside those that hold text or have such a type. A number that is
         missing counts as the median and has an indicator; of a category the 64 most frequent ones have an input each,
@@ -154,6 +158,7 @@ class Parameters(BaseEstimator):
     tol: float = 1e-6
     batch_size: Any = "auto"
     dropout: Any = "auto"
+    decay: Any = "auto"
     categorical_features: Any = "from_dtype"
     n_bins: Any = "auto"
     early_stopping: Any = "auto"
@@ -192,6 +197,7 @@ class Parameters(BaseEstimator):
         "tol": [SHARE],
         "batch_size": auto_or(COUNT),
         "dropout": auto_or(Interval(Real, 0, 1, closed="left"), "array-like"),
+        "decay": auto_or(Interval(Real, 0, 1, closed="left")),
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "n_bins": auto_or(Interval(Integral, 0, 1000, closed="both")),
         "early_stopping": auto_or("boolean"),
@@ -276,12 +282,6 @@ class Parameters(BaseEstimator):
     def _network(self, inputs: int) -> Network:
         """The network for so many inputs."""
         return network_for(self, inputs)
-
-
-def documented(summary: str, own: str) -> str:
-    """The docstring of an estimator: what it is, the parameters that all share, and its own."""
-    shared = cleandoc(str(Parameters.__doc__)).partition("\n")[2].strip()
-    return "\n".join((cleandoc(summary), "", shared, cleandoc(own), ""))
 
 
 def build_problem(parameters: Parameters, network: Network, loss: Loss, rows: float) -> Problem:

@@ -16,7 +16,6 @@ from tikhonet.estimators.averaged import AVERAGE_BELOW, AveragedEstimator
 from tikhonet.estimators.constraints import SHARE, NameIn
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.number_targets import Numbers
-from tikhonet.estimators.parameters import documented
 from tikhonet.estimators.partial_fit import fit_more
 from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.tabular import Inputs
@@ -24,6 +23,7 @@ from tikhonet.model.heads import head_names
 from tikhonet.model.links import Link
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Standard
+from tikhonet.network.docstrings import with_inherited
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.losses import Loss
 
@@ -31,36 +31,35 @@ NUMBERS = {"multi_output": True, "y_numeric": True}
 """What scikit-learn is to check of y."""
 
 
+@with_inherited
 @dataclass(eq=False, repr=False, kw_only=True)
 class BCDRegressor(RegressorMixin, AveragedEstimator):
-    __doc__ = documented(
-        """A ReLU network trained by block coordinate descent, with a ridge regression on its features.
+    """A ReLU network trained by block coordinate descent, with a ridge regression on its features.
 
-        Features and targets may come in any units: they are standardised inside.
-        """,
-        """
-        head : {"ridge", "trained"} or linear regressor, default="ridge"
-            What replaces V on the features: a ridge regression by the loss, V as the solver left it, or any linear
-            regressor of scikit-learn's.
-        quantile : float, default=0.5
-            The quantile that `loss="quantile"` predicts; 0.9 is one that nine of ten numbers stay below.
-        eval_metric : {"r2", "mae", "rmse"} or callable, default=None
-            What early stopping and the best epoch go by, in place of the loss, on validation rows: those held out, or
-            given to `fit`. A function of y and predictions is taken for better where it is larger; it gets
-            `sample_weight` where it has such an argument. It sees the trained V, not yet the head.
-        n_networks : "auto" or int, default="auto"
-            Networks that are trained one after the other, side by side in one model; a network counts by its held-out
-            loss to the power of -2. With `n_bins="auto"` the first, third, ... of them have pieces beside the numbers.
-            `history_` and all that belongs to training is that of the first. "auto" is 2 for 300 to 10,000 different
-            rows where X has at most 100 columns and neither `n_bins`, `network`, `skip`, `sparsity`, `constraint` or
-            `warm_start` nor another solver or head is given; else 1.
-        monotonic_cst : array-like of int or dict, default=None
-            Whether predictions rise with a column (1), fall (-1) or may do both (0), as in scikit-learn's histogram
-            gradient boosting: a number for each column, or by the names of columns. For one target, columns of
-            numbers, `solver="stochastic"` and the heads "ridge" and "trained"; not with `network`, `skip`,
-            `constraint`, `sparsity`, `memory_budget` or `partial_fit`.
-        """,
-    )
+    Features and targets may come in any units: they are standardised inside.
+
+    Parameters
+    ----------
+    head : {"ridge", "trained"} or linear regressor, default="ridge"
+        What replaces V on the features: a ridge regression by the loss, V as the solver left it, or any linear
+        regressor of scikit-learn's.
+    quantile : float, default=0.5
+        The quantile that `loss="quantile"` predicts; 0.9 is one that nine of ten numbers stay below.
+    eval_metric : {"r2", "mae", "rmse"} or callable, default=None
+        What early stopping and the best epoch go by, in place of the loss, on validation rows: those held out, or
+        given to `fit`. A function of y and predictions is taken for better where it is larger; it gets
+        `sample_weight` where it has such an argument. It sees the trained V, not yet the head.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet import BCDRegressor
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> y = X[:, 0] * X[:, 1]
+    >>> model = BCDRegressor(random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.5)
+    True
+    """
 
     head: Any = "ridge"
     quantile: float = 0.5
@@ -97,8 +96,26 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
     ) -> Self:
         """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
 
-        `eval_set` is a list of such pairs (X, y), of which the last decides; `history_` has what each says of every
-        epoch.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame
+            Samples x features; columns may hold text, categories and missing numbers. With `memory_budget` also a file,
+            a data set of Arrow or an iterable of pieces.
+        y : array-like
+            A number a row, or samples x targets.
+        sample_weight : array-like, default=None
+            A weight for each row; 1 where it is None.
+        X_val : array-like, default=None
+            Validation rows.
+        y_val : array-like, default=None
+            Their numbers.
+        eval_set : list of (X, y), default=None
+            Several sets of validation rows, of which the last decides; `history_` has what each says of every epoch.
+
+        Returns
+        -------
+        self : BCDRegressor
+            The fitted estimator.
         """
         if self.memory_budget is not None:
             return self._fit_large(X, y, sample_weight, X_val, y_val, eval_set)
@@ -122,9 +139,21 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
 
         The first 100 rows of a stream fix the scaling of inputs and targets, in however many calls they come: until
         then each call begins anew on all of them. A feature that was constant so far gets its scaling when it is no
-        more.
+        more. A model from a file, whose rows are gone, stays as it is until a better one is learned.
 
-        A model from a file, whose rows are gone, stays as it is until a better one is learned.
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+        y : array-like
+            A number a row, or samples x targets.
+        sample_weight : array-like, default=None
+            A weight for each row; 1 where it is None.
+
+        Returns
+        -------
+        self : BCDRegressor
+            The fitted estimator.
         """
         inputs, last = Inputs(self), self._last
         rows, single = checked_rows(inputs, X, y, sample_weight, anew=False)
@@ -141,7 +170,18 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
         return self._keep(fit_more(self._going_on(), rows, target, last), inputs)
 
     def predict(self, X: Any) -> Floats:
-        """The numbers, in the units and the shape of y."""
+        """The numbers, in the units and the shape of y.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+
+        Returns
+        -------
+        array
+            A number a row, or samples x targets.
+        """
         scores = self.model_.scores(self._check_inputs(X), self.device)
         return scores[:, 0] if self._numbers.single else scores
 

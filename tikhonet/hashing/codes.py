@@ -31,7 +31,21 @@ ROWS = 8192
 def pack(bits: ArrayLike) -> Codes:
     """Codes of rows of bits or signs: bit k is 1 where the number in column k is positive.
 
-    So booleans, zeros and ones, signs -1 and +1 and real scores all do.
+    Parameters
+    ----------
+    bits : array-like
+        Codes x bits: booleans, zeros and ones, signs -1 and +1, or real scores.
+
+    Returns
+    -------
+    array of uint8
+        A row of ceil(bits / 8) bytes for each code.
+
+    Examples
+    --------
+    >>> from tikhonet.hashing import pack
+    >>> pack([[1, 0, 0, 0, 0, 0, 0, 1]])
+    array([[129]], dtype=uint8)
     """
     values = np.asarray(bits)
     if values.ndim != 2 or values.dtype.kind not in "biuf":
@@ -45,13 +59,51 @@ def pack(bits: ArrayLike) -> Codes:
 
 
 def unpack(codes: Codes, n_bits: int) -> NDArray[np.bool_]:
-    """The bits of codes, one row a code."""
+    """The bits of codes.
+
+    Parameters
+    ----------
+    codes : array of uint8
+        Packed codes.
+    n_bits : int
+        Their length.
+
+    Returns
+    -------
+    array of bool
+        Codes x bits.
+
+    Examples
+    --------
+    >>> from tikhonet.hashing import pack, unpack
+    >>> unpack(pack([[1, 0, 0, 0, 0, 0, 0, 1]]), 8).astype(int)
+    array([[1, 0, 0, 0, 0, 0, 0, 1]])
+    """
     check_codes(codes, n_bits)
     return np.unpackbits(codes, axis=1, count=n_bits).astype(bool)
 
 
 def signs(codes: Codes, n_bits: int) -> NDArray[np.float32]:
-    """The bits as -1 and +1."""
+    """The bits of codes as -1 and +1.
+
+    Parameters
+    ----------
+    codes : array of uint8
+        Packed codes.
+    n_bits : int
+        Their length.
+
+    Returns
+    -------
+    array of float32
+        Codes x bits.
+
+    Examples
+    --------
+    >>> from tikhonet.hashing import pack, signs
+    >>> signs(pack([[1, 0, 0, 0, 0, 0, 0, 1]]), 8)[0, :2].tolist()
+    [1.0, -1.0]
+    """
     return np.where(unpack(codes, n_bits), np.float32(1), np.float32(-1))
 
 
@@ -91,7 +143,28 @@ def check_codes(codes: Any, n_bits: int | None = None, name: str = "codes") -> N
 
 
 def hamming(a: Codes, b: Codes) -> NDArray[np.uint16]:
-    """The distances |a_i xor b_j| of every pair, len(a) x len(b)."""
+    """The Hamming distances of every pair of codes.
+
+    Parameters
+    ----------
+    a : array of uint8
+        Packed codes.
+    b : array of uint8
+        Packed codes of the same length.
+
+    Returns
+    -------
+    array of uint16
+        len(a) x len(b).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet.hashing import hamming, pack
+    >>> codes = pack(np.eye(8)[:2])
+    >>> hamming(codes, codes).tolist()
+    [[0, 2], [2, 0]]
+    """
     distances = np.empty((len(a), len(b)), np.uint16)
     for rows, block in distance_blocks(a, b):
         distances[rows] = block
@@ -134,24 +207,49 @@ def as_words(codes: Codes) -> Words:
 
 @dataclass(frozen=True)
 class CodeReport:
-    """For n codes with bits b_k in {0, 1} of mean m_k."""
+    """What codes are like: for n codes with bits b_k in {0, 1} of mean m_k.
+
+    Parameters
+    ----------
+    codes : int
+        Their number n.
+    n_bits : int
+        Their length.
+    balance : float
+        The mean over bits of ``1 - |2 m_k - 1|``: 1 where each is set in half of the codes, 0 where all are constant.
+    least_balance : float
+        The balance of the worst bit.
+    constant_bits : int
+        Bits that all codes have alike.
+    correlation : float
+        The mean of ``|corr(b_j, b_k)|`` over pairs of different bits, where a constant bit has correlation 0.
+    distinct : int
+        Different codes.
+    entropy : float, optional
+        Of the codes, in bits: log2 n where all differ, 0 where all are equal. Models of version 0.1 do not know it.
+    tied : float, optional
+        The share of codes whose five nearest others are all at one distance, so that nothing orders them (of 1,000
+        codes, among at most 50,000).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet.hashing import code_report, pack
+    >>> print(code_report(pack(np.eye(8)), 8))
+    8 codes of 8 bits, 8 distinct (entropy 3.0 bits), the first 5 neighbours tied for 100.0%
+    bit balance 0.250 (worst bit 0.250, 0 constant)
+    mean absolute correlation between bits 0.143
+    """
 
     codes: int
     n_bits: int
     balance: float
-    """The mean over bits of 1 - |2 m_k - 1|: 1 where each is set in half of the codes, 0 where all are constant."""
     least_balance: float
-    """The balance of the worst bit."""
     constant_bits: int
     correlation: float
-    """The mean of |corr(b_j, b_k)| over pairs of different bits, where a constant bit has correlation 0."""
     distinct: int
-    """Different codes."""
     entropy: float | None = None
-    """Of the codes, in bits: log2 n where all differ, 0 where all are equal. Models of version 0.1 do not know it."""
     tied: float | None = None
-    """The share of codes whose five nearest others are all at one distance, so that nothing orders them (of 1,000
-    codes, among at most 50,000)."""
 
     @property
     def ties(self) -> str:
@@ -162,6 +260,13 @@ class CodeReport:
         return f"{self.distinct:,} distinct (entropy {self.entropy:.1f} bits), {tied}"
 
     def to_dict(self) -> dict[str, Any]:
+        """The report as plain numbers.
+
+        Returns
+        -------
+        dict
+            By the names of the parameters.
+        """
         return asdict(self)
 
     def __str__(self) -> str:
@@ -173,7 +278,27 @@ class CodeReport:
 
 
 def code_report(codes: Codes, n_bits: int) -> CodeReport:
-    """Balance and correlation of the bits, number and entropy of distinct codes, ties among the nearest."""
+    """Balance and correlation of the bits, number and entropy of distinct codes, ties among the nearest.
+
+    Parameters
+    ----------
+    codes : array of uint8
+        Packed codes.
+    n_bits : int
+        Their length.
+
+    Returns
+    -------
+    CodeReport
+        The measures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet.hashing import code_report, pack
+    >>> code_report(pack(np.eye(8)), 8).distinct
+    8
+    """
     check_codes(codes, n_bits)
     if not len(codes):
         raise ValueError("codes must hold at least one code, got none")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 from tikhonet.estimators.constraints import POSITIVE
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
-from tikhonet.estimators.parameters import Parameters, documented
+from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.hashing.code_targets import Codes, Supervision, from_similarity, from_targets
@@ -24,48 +24,69 @@ from tikhonet.hashing.codes import Codes as PackedCodes
 from tikhonet.hashing.mixture import Mixture
 from tikhonet.hashing.relevance import check_no_sets
 from tikhonet.model.model import Model
+from tikhonet.network.docstrings import with_inherited
 from tikhonet.network.errors import ArgumentError
 
 
+@with_inherited
 @dataclass(eq=False, repr=False, kw_only=True)
 class BCDHasher(BCDEstimator):
-    __doc__ = documented(
-        """Binary codes for Hamming search, from a ReLU network trained by block coordinate descent.
+    """Binary codes for Hamming search, from a ReLU network trained by block coordinate descent.
 
-        The bits are the signs of the network's outputs V u_N. The codes that these learn are variables too:
+    The bits are the signs of the network's outputs V u_N. The codes that these learn are variables too:
 
-            f(U, V, W, B, G) = Eq. 4 with targets [B, Z] + alpha/2 (|Y - B G|^2 + ridge |G|^2),    B in {-1, 1},
+        ``f(U, V, W, B, G) = Eq. 4 with targets [B, Z] + alpha/2 (|Y - B G|^2 + ridge |G|^2), B in {-1, 1}``
 
-        with Y the labels and Z the leading principal coordinates of the rows, which give a part of the bits: codes that
-        know labels alone give a whole class one code, and nothing orders it. Features may come in any units. Of the
-        parameters below, those of early stopping are not used.
-        """,
-        """
-        n_bits : int, default=48
-            The length of the codes, 8 to 512.
-        codes : {"learned", "classes"}, default="learned"
-            The codes of the training rows are a block of the descent, or stay as they start: a codeword for each class,
-            far from all others.
-        structure : "auto" or float, default="auto"
-            The share of the bits, 0 to 1, that know neighbours instead of labels. "auto" measures seven shares on up to
-            a thousand rows kept aside, and takes the one that finds most true neighbours of those that lose no more
-            than 0.01 of the labels' mean average precision (`mixture_`). It is a third where there are fewer than 200
-            rows, 0 for numbers and for a similarity, whose codes have an order already, and 1 without y.
-        supervision : float, default=3.0
-            How far on the other side the network's output must at least lie to turn a learned bit that fits the labels.
-        target : {"auto", "classes", "numbers"}, default="auto"
-            What y holds; "auto" takes continuous numbers as numbers, everything else as classes (or labels, in a
-            matrix).
-        """,
-    )
+    with Y the labels and Z the leading principal coordinates of the rows, which give a part of the bits: codes that
+    know labels alone give a whole class one code, and nothing orders it. Features may come in any units. Of the
+    parameters below, those of early stopping are not used.
 
-    hidden_layer_sizes: Any = field(default=(256, 256), kw_only=False)
+    Parameters
+    ----------
+    n_bits : int, default=48
+        The length of the codes, 8 to 512.
+    codes : {"learned", "classes"}, default="learned"
+        The codes of the training rows are a block of the descent, or stay as they start: a codeword for each class,
+        far from all others.
+    structure : "auto" or float, default="auto"
+        The share of the bits, 0 to 1, that know neighbours instead of labels. "auto" measures seven shares on up to
+        a thousand rows kept aside, and takes the one that finds most true neighbours of those that lose no more
+        than 0.01 of the labels' mean average precision (`mixture_`). It is a third where there are fewer than 200
+        rows, 0 for numbers and for a similarity, whose codes have an order already, and 1 without y.
+    supervision : float, default=3.0
+        How far on the other side the network's output must at least lie to turn a learned bit that fits the labels.
+    target : {"auto", "classes", "numbers"}, default="auto"
+        What y holds; "auto" takes continuous numbers as numbers, everything else as classes (or labels, in a
+        matrix).
+
+    Attributes
+    ----------
+    report_ : CodeReport
+        Balance and correlation of the bits, and the number of distinct codes, of the training rows that differ.
+    mixture_ : Mixture
+        How many of the bits know neighbours, and what every share of them was worth on the rows kept aside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet import BCDHasher, HammingIndex
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> hasher = BCDHasher((16,), n_bits=16, random_state=0).fit(X, X[:, 0] > 0)
+    >>> codes = hasher.transform(X)
+    >>> codes.shape
+    (100, 2)
+    >>> distances, ids = HammingIndex(16).add(codes).search(codes[:1], k=3)
+    >>> int(distances[0, 0])
+    0
+    """
+
     n_bits: int = 48
     codes: str = "learned"
     structure: Any = "auto"
     supervision: float = 3.0
     target: str = "auto"
 
+    _default_sizes: ClassVar[tuple[int, ...]] = (256, 256)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Parameters._parameter_constraints,
         "loss": [StrOptions({"squared"})],
@@ -80,9 +101,22 @@ class BCDHasher(BCDEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, similarity: Any = None) -> Self:
         """Learn codes from labels y, or from a `similarity` of the rows of X in its place, or from X alone.
 
-        y holds a class for each row, or an indicator matrix (rows x labels), or real numbers. `similarity` is a
-        symmetric matrix, rows x rows, dense or sparse, positive for pairs that are alike. Without both, all bits know
-        neighbours.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame
+            Samples x features.
+        y : array-like, default=None
+            A class for each row, or an indicator matrix (rows x labels), or real numbers.
+        sample_weight : array-like, default=None
+            A weight for each row; 1 where it is None.
+        similarity : array or sparse matrix, default=None
+            Rows x rows, symmetric, positive for pairs that are alike. Without y and without it, all bits know
+            neighbours.
+
+        Returns
+        -------
+        self : BCDHasher
+            The fitted estimator.
         """
         inputs = Inputs(self)
         self._check_sources(y, similarity)
@@ -140,11 +174,33 @@ class BCDHasher(BCDEstimator):
         return target
 
     def transform(self, X: Any) -> PackedCodes:
-        """Packed codes, a row of ceil(n_bits / 8) bytes each (`np.packbits`); the bits after n_bits are zero."""
+        """Packed codes.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+
+        Returns
+        -------
+        array of uint8
+            A row of ceil(n_bits / 8) bytes each (`np.packbits`); the bits after n_bits are zero.
+        """
         return pack(self.decision_function(X))
 
     def decision_function(self, X: Any) -> Floats:
-        """The network's outputs, whose signs are the bits: rows x n_bits."""
+        """The network's outputs, whose signs are the bits.
+
+        Parameters
+        ----------
+        X : array-like
+            Samples x features.
+
+        Returns
+        -------
+        array
+            Samples x n_bits.
+        """
         return self.model_.scores(self._check_inputs(X), self.device)
 
     @property

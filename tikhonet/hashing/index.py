@@ -28,14 +28,39 @@ LARGEST_ID = 2**63 - 1
 class HammingIndex:
     """Codes with ids, searched by Hamming distance.
 
-    kind  "flat"   exact, by faiss, or by NumPy where faiss is not installed
-          "numpy"  exact, by NumPy
-          "hash"   faiss's IndexBinaryHash: balls up to radius `flips` (2) are complete, the rest may not be
-          "ivf"    faiss's IndexBinaryIVF: `lists` centres, chosen by `fit`, of which the `probes` nearest are read
-
     Results come in the order of distance, then id. The exact kinds also keep the smallest ids where items at the k-th
     distance are tied; with "hash" and "ivf" it depends on the lists which of those are kept, but the same index gives
     the same answer. Ids are numbers from 0; ascending ones are appended, others sorted in, which takes longer.
+
+    Parameters
+    ----------
+    n_bits : int
+        The length of the codes, 8 to 512.
+    kind : {"flat", "numpy", "hash", "ivf"}, default="flat"
+        "flat" is exact, by faiss, or by NumPy where faiss is not installed; "numpy" is exact, by NumPy. "hash" is
+        faiss's IndexBinaryHash, whose balls up to radius `flips` are complete, the rest may not be. "ivf" is faiss's
+        IndexBinaryIVF: `lists` centres, chosen by `fit`, of which the `probes` nearest are read.
+    **settings : int
+        For "hash" `hash_bits` and `flips` (2), for "ivf" `lists` and `probes`.
+
+    Attributes
+    ----------
+    codes : array of uint8
+        The packed codes, in the order of their ids.
+    ids : array of int64
+        Ascending.
+    centres : array of uint8 or None
+        Those of an "ivf" index that was fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet.hashing import HammingIndex, pack
+    >>> codes = pack(np.eye(8))
+    >>> index = HammingIndex(8).add(codes)
+    >>> distances, ids = index.search(codes[:1], k=2)
+    >>> ids.tolist(), distances.tolist()
+    ([[0, 1]], [[0, 2]])
     """
 
     def __init__(self, n_bits: int, kind: str = "flat", **settings: int) -> None:
@@ -56,7 +81,18 @@ class HammingIndex:
         self._engine = self._make_engine()
 
     def fit(self, codes: Codes) -> HammingIndex:
-        """Choose the lists of an "ivf" index, from codes like those that it will hold; other kinds need none."""
+        """Choose the lists of an "ivf" index; other kinds need none.
+
+        Parameters
+        ----------
+        codes : array of uint8
+            Packed codes like those that it will hold.
+
+        Returns
+        -------
+        HammingIndex
+            The index itself.
+        """
         check_codes(codes, self.n_bits)
         if isinstance(self._engine, ListsEngine):
             self.centres = self._engine.fit(contiguous(codes))
@@ -64,7 +100,20 @@ class HammingIndex:
         return self
 
     def add(self, codes: Codes, ids: ArrayLike | None = None) -> HammingIndex:
-        """Add codes under ids; by default the numbers that follow the largest id in the index."""
+        """Add codes under ids.
+
+        Parameters
+        ----------
+        codes : array of uint8
+            Packed codes.
+        ids : array-like of int, optional
+            A number for each, not in the index yet; by default those that follow the largest id in the index.
+
+        Returns
+        -------
+        HammingIndex
+            The index itself.
+        """
         check_codes(codes, self.n_bits)
         self._need_lists("add")
         after = int(self.ids[-1]) + 1 if len(self) else 0
@@ -87,7 +136,18 @@ class HammingIndex:
         return self
 
     def remove(self, ids: ArrayLike) -> HammingIndex:
-        """Take codes out; all of the ids must be there, else nothing is removed."""
+        """Take codes out.
+
+        Parameters
+        ----------
+        ids : array-like of int
+            All of them must be there, else nothing is removed.
+
+        Returns
+        -------
+        HammingIndex
+            The index itself.
+        """
         gone = check_ids(ids)
         unknown = gone[~np.isin(gone, self.ids)]
         if unknown.size:
@@ -104,9 +164,7 @@ class HammingIndex:
     def search(
         self, codes: Codes, k: int, *, scores: ArrayLike | None = None, candidates: int = 1000
     ) -> tuple[NDArray[Any], Ids]:
-        """The k nearest of each query: distances and ids, queries x k.
-
-        Where a "hash" or "ivf" index finds fewer, the rest has id -1 and distance n_bits + 1.
+        """The k nearest of each query.
 
         Parameters
         ----------
@@ -117,11 +175,18 @@ class HammingIndex:
         scores : array of shape (queries, n_bits), optional
             The real numbers whose signs are the queries' bits (`BCDHasher.decision_function`). They say how sure a bit
             is, which their signs forget: with them, the `candidates` that are nearest by Hamming distance are put in
-            the order of the sum of |score| over the bits that differ, and the first k of these returned with it as
+            the order of the sum of abs(score) over the bits that differ, and the first k of these returned with it as
             their distance. The index holds no more than without; a query costs some microseconds for each thousand
             candidates beside the search.
         candidates : int, default=1000
             So many are put in order, at least k.
+
+        Returns
+        -------
+        distances : array
+            Queries x k; n_bits + 1 where a "hash" or "ivf" index finds fewer.
+        ids : array of int64
+            Queries x k; -1 where a "hash" or "ivf" index finds fewer.
         """
         check_codes(codes, self.n_bits)
         self._need_lists("search")
@@ -154,9 +219,23 @@ class HammingIndex:
         return by_scores(checked, self.codes, positions, k)
 
     def within(self, codes: Codes, radius: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Ids]:
-        """All at distance `radius` or less: (limits, distances, ids).
+        """All codes within a radius of each query.
 
-        Those of query q are at limits[q] : limits[q + 1].
+        Parameters
+        ----------
+        codes : array of uint8
+            Packed codes of the queries.
+        radius : int
+            The largest distance.
+
+        Returns
+        -------
+        limits : array of int64
+            Those of query q are at ``limits[q] : limits[q + 1]``.
+        distances : array of int32
+            The distances.
+        ids : array of int64
+            The ids.
         """
         check_codes(codes, self.n_bits)
         self._need_lists("search")
@@ -169,7 +248,13 @@ class HammingIndex:
         return limits, distances[order], self.ids[positions[order]]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write codes, ids and settings into one file with a SHA-256, whole or not at all."""
+        """Write codes, ids and settings into one file with a SHA-256, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
         header: dict[str, Any] = {"content": CONTENT, "n_bits": self.n_bits, "kind": self.kind}
         tensors = {"codes": torch.from_numpy(self.codes), "ids": torch.from_numpy(self.ids)}
         if self.centres is not None:
@@ -178,7 +263,22 @@ class HammingIndex:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], kind: str | None = None, **settings: int) -> HammingIndex:
-        """The index of a file that `save` wrote; `kind` and settings that are given replace those of the file."""
+        """The index of a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        kind : {"flat", "numpy", "hash", "ivf"}, optional
+            A kind in place of that of the file.
+        **settings : int
+            Settings in place of those of the file.
+
+        Returns
+        -------
+        HammingIndex
+            The index.
+        """
         header, tensors = storage.load(path)
         match header:
             case {"content": str(content), "n_bits": int(n_bits), "kind": str(saved), "settings": dict(before)}:

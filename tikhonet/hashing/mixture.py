@@ -24,24 +24,67 @@ FEW_ROWS = 1 / 3
 
 @dataclass(frozen=True)
 class Mixture:
-    """The kinds of bits of a code: the last ones know neighbours, those before labels."""
+    """The kinds of bits of a code: the last ones know neighbours, those before labels.
+
+    Parameters
+    ----------
+    bits : int, default=0
+        Those that know neighbours.
+    frontier : tuple of Share, default=()
+        What each share of them was worth on the rows kept aside; empty where none were.
+    structure : Structure, optional
+        How they are made; a model file does not keep it, since V has it.
+
+    Examples
+    --------
+    >>> from tikhonet.hashing import Mixture
+    >>> Mixture(bits=16)
+    Mixture(bits=16, frontier=())
+    """
 
     bits: int = 0
-    """Those that know neighbours."""
     frontier: tuple[Share, ...] = ()
-    """What each share of them was worth on the rows kept aside; empty where none were."""
     structure: Structure | None = field(default=None, repr=False, compare=False)
-    """How they are made; a model file does not keep it, since V has it."""
 
     def taken(self, n_bits: int) -> Share | None:
-        """What the share that was chosen was worth; None where none was."""
+        """What the share that was chosen was worth.
+
+        Parameters
+        ----------
+        n_bits : int
+            The length of the codes.
+
+        Returns
+        -------
+        Share or None
+            None where none was chosen.
+        """
         return next((share for share in self.frontier if round(share.structure * n_bits) == self.bits), None)
 
     def to_dict(self) -> dict[str, Any]:
+        """The mixture as plain numbers.
+
+        Returns
+        -------
+        dict
+            With the keys bits and frontier.
+        """
         return {"bits": self.bits, "frontier": [share.to_dict() for share in self.frontier]}
 
     @classmethod
     def from_dict(cls, kept: dict[str, Any]) -> Mixture:
+        """The mixture that `to_dict` described.
+
+        Parameters
+        ----------
+        kept : dict
+            Its bits and its frontier.
+
+        Returns
+        -------
+        Mixture
+            An equal one.
+        """
         return cls(int(kept["bits"]), tuple(Share(**share) for share in kept["frontier"]))
 
 

@@ -34,19 +34,33 @@ def neighbour_recall(
 
     Parameters
     ----------
-    query_codes, base_codes : array of uint8
-        Packed codes of the queries and of the database.
-    queries, base : array of shape (rows, features)
-        What the codes were made of; the nearest are those by Euclidean distance, in units as given.
+    query_codes : array of uint8
+        Packed codes of the queries.
+    queries : array of shape (rows, features)
+        What these codes were made of; the nearest are those by Euclidean distance, in units as given.
+    base_codes : array of uint8
+        Packed codes of the database.
+    base : array of shape (rows, features)
+        What these codes were made of.
     k : int, default=100
         So many neighbours are sought.
-    query_labels, base_labels : array, optional
+    query_labels : array, optional
         With labels the true neighbours are the nearest rows that share the query's: the order within a class.
+    base_labels : array, optional
+        The labels of the database.
 
     Returns
     -------
     Tied
         The mean over all orders of items at one distance, and its bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tikhonet.hashing import neighbour_recall, pack
+    >>> X = np.random.default_rng(0).normal(size=(50, 16))
+    >>> print(neighbour_recall(pack(X), X, pack(X), X, k=1))
+    1.0000 (1.0000 to 1.0000 by the order of ties)
     """
     check_codes(query_codes, name="query_codes")
     check_codes(base_codes, name="base_codes")

@@ -66,7 +66,23 @@ def count(queries: Codes, base: Codes, relevant: Rows) -> Counts:
 
 @dataclass(frozen=True)
 class Tied:
-    """A measure over all orders of tied items."""
+    """A measure of a ranking over all orders of tied items.
+
+    Parameters
+    ----------
+    expected : float
+        The mean over all orders.
+    lower : float
+        That of the worst order.
+    upper : float
+        That of the best order.
+
+    Examples
+    --------
+    >>> from tikhonet.hashing import Tied
+    >>> print(Tied(0.5, 0.25, 1.0))
+    0.5000 (0.2500 to 1.0000 by the order of ties)
+    """
 
     expected: float
     lower: float
@@ -76,6 +92,13 @@ class Tied:
         return f"{self.expected:.4f} ({self.lower:.4f} to {self.upper:.4f} by the order of ties)"
 
     def to_dict(self) -> dict[str, float]:
+        """The three numbers.
+
+        Returns
+        -------
+        dict of str to float
+            By the names of the parameters.
+        """
         return asdict(self)
 
 

@@ -22,7 +22,29 @@ from tikhonet.network.registry import Registry
 
 
 class Activation(ABC):
-    """The projection onto the interval from `lower` to `upper`; `name` says which in files."""
+    """The activation of the hidden layers: the projection onto an interval.
+
+    Every activation of the library is one, so that "u is the activation of z" is a convex sub-problem:
+
+        ``sigma(z) = argmin over lower <= u <= upper of 1/2 |u - z|^2``
+
+    A subclass says which interval it is and has a `name`, by which estimators and files know it.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The ends of the interval.
+    name : str
+        The name in files and parameters.
+
+    Examples
+    --------
+    >>> from tikhonet import Activation
+    >>> Activation.named("relu")
+    ReLU()
+    >>> sorted(Activation.kinds)
+    ['clipped_relu', 'relu']
+    """
 
     name: ClassVar[str]
     kinds: ClassVar[Registry[type[Activation]]] = Registry("activation")
@@ -42,38 +64,122 @@ class Activation(ABC):
 
     @abstractmethod
     def scaled(self, factor: float) -> Activation:
-        """The activation in units in which all values are `factor` times as large."""
+        """The activation in units in which all values are `factor` times as large.
+
+        Parameters
+        ----------
+        factor : float
+            What values are multiplied by.
+
+        Returns
+        -------
+        Activation
+            One with ``factor * sigma(z) = scaled(factor * z)``.
+        """
 
     @abstractmethod
     def formula(self, text: str) -> str:
-        """The activation of what `text` says, in words."""
+        """The activation of what `text` says, in words.
+
+        Parameters
+        ----------
+        text : str
+            A pre-activation in words, such as "W[1,0] u0".
+
+        Returns
+        -------
+        str
+            The formula, such as "relu(W[1,0] u0)".
+        """
 
     def value(self, Z: Tensor) -> Tensor:
-        """sigma(Z)."""
+        """The activation of each number: sigma(Z).
+
+        Parameters
+        ----------
+        Z : Tensor
+            Pre-activations.
+
+        Returns
+        -------
+        Tensor
+            Of the shape of Z.
+        """
         return Z.clamp(self.lower, self.upper)
 
     def value_(self, Z: Tensor) -> Tensor:
-        """sigma(Z), written over Z."""
+        """The activation of each number, written over Z.
+
+        Parameters
+        ----------
+        Z : Tensor
+            Pre-activations; overwritten.
+
+        Returns
+        -------
+        Tensor
+            Z itself.
+        """
         return Z.clamp_(self.lower, self.upper)
 
     def violation(self, U: Tensor) -> float:
-        """The distance of U's worst entry from the interval; at most 0 inside, NaN where U is not finite."""
+        """The distance of the worst entry of U from the interval.
+
+        Parameters
+        ----------
+        U : Tensor
+            Hidden variables.
+
+        Returns
+        -------
+        float
+            At most 0 inside, NaN where U is not finite.
+        """
         if not bool(U.isfinite().all()):
             return math.nan
         return max(self.lower - float(U.min()), float(U.max()) - self.upper)
 
     def as_dict(self) -> dict[str, Any]:
-        """Name and parameters, as files keep them."""
+        """Name and parameters, as files keep them.
+
+        Returns
+        -------
+        dict
+            With the key "name" and one for each parameter.
+        """
         return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Activation:
+        """The activation that `as_dict` described.
+
+        Parameters
+        ----------
+        description : mapping
+            Name and parameters.
+
+        Returns
+        -------
+        Activation
+            An equal one.
+        """
         parameters = {key: value for key, value in description.items() if key != "name"}
         return cls.kinds[description["name"]](**parameters)
 
     @classmethod
     def named(cls, choice: str | Activation) -> Activation:
-        """An activation as it is, or the one of this name with its default parameters."""
+        """An activation as it is, or the one of this name with its default parameters.
+
+        Parameters
+        ----------
+        choice : str or Activation
+            A name, or an activation.
+
+        Returns
+        -------
+        Activation
+            The activation that was meant.
+        """
         choice = cls.kinds[choice]() if isinstance(choice, str) else choice
         check_type("activation", choice, Activation, remedy=f"or a name: {', '.join(map(repr, cls.kinds))}")
         return choice
@@ -81,7 +187,15 @@ class Activation(ABC):
 
 @dataclass(frozen=True)
 class ReLU(Activation):
-    """max(0, z), the paper's."""
+    """The paper's activation: max(0, z), the projection onto numbers that are not negative.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import ReLU
+    >>> ReLU().value(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
 
     name: ClassVar[str] = "relu"
     lower: ClassVar[float] = 0.0
@@ -102,7 +216,22 @@ class ReLU(Activation):
 
 @dataclass(frozen=True)
 class ClippedReLU(Activation):
-    """min(cap, max(0, z)): a ReLU whose values have a bound, which small devices can keep in few bits."""
+    """A ReLU whose values have a bound: min(cap, max(0, z)).
+
+    Small devices can keep such values in few bits.
+
+    Parameters
+    ----------
+    cap : float, default=6.0
+        The largest value.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import ClippedReLU
+    >>> ClippedReLU(6).value(torch.tensor([-1.0, 2.0, 9.0]))
+    tensor([0., 2., 6.])
+    """
 
     cap: float = 6.0
 
@@ -114,6 +243,7 @@ class ClippedReLU(Activation):
 
     @property
     def upper(self) -> float:
+        """The largest value of U: the cap."""
         return self.cap
 
     def scaled(self, factor: float) -> ClippedReLU:

@@ -13,9 +13,22 @@ from tikhonet.network.shapes import channels_of
 
 
 class Bias(Dense):
-    """A vector added to all samples:  z = b, one column times the constant layer; it starts at zero, and is free.
+    """A vector added to all samples: ``z = b``, one column times the constant layer.
 
-    An image has one number for each channel.
+    It starts at zero, and no set, ridge or budget acts on it. An image has one number for each channel.
+
+    Parameters
+    ----------
+    source : tuple of int, default=()
+        The shape of the source layer, (1,); filled in by `join`.
+    target : tuple of int, default=()
+        The shape of the target layer; filled in by `join`.
+
+    Examples
+    --------
+    >>> from tikhonet import Bias
+    >>> Bias().join(1, (16, 8, 8)).shape
+    (16, 1)
     """
 
     name = "bias"
@@ -35,7 +48,18 @@ class Bias(Dense):
         return 0
 
     def spread(self, W: Tensor | None) -> Tensor:
-        """The column W with each channel's number at all of its positions."""
+        """The column W with each channel's number at all of its positions.
+
+        Parameters
+        ----------
+        W : Tensor or None
+            The bias, a column.
+
+        Returns
+        -------
+        Tensor
+            A column with a number for each unit.
+        """
         assert W is not None
         return W.repeat_interleave(self.positions, 0)
 

@@ -25,10 +25,38 @@ from tikhonet.network.shapes import Shape
 
 @dataclass(frozen=True)
 class Conv2d(ImageEdge, Dense):
-    """A convolution:  z[c, p] = <W[c], patch of u at p>, with a row of W for each of the `channels` of z.
+    """A convolution: ``z[c, p] = <W[c], patch of u at p>``, with a row of W for each channel of z.
 
-    `groups` divide both layers' channels into equal parts, each of z's reading one of u's. Sizes are one number, or two
-    for height and width. A kernel that covers the whole image is a dense matrix, and computed as one.
+    Sizes are one number, or two for height and width. A kernel that covers the whole image is a dense matrix, and
+    computed as one.
+
+    Parameters
+    ----------
+    channels : int
+        The channels of z.
+    kernel : int or (int, int)
+        The size of a patch.
+    stride : int or (int, int), default=1
+        By how many pixels patches are apart.
+    padding : int or (int, int), default=0
+        Pixels of zero around the image.
+    dilation : int or (int, int), default=1
+        By how many pixels the entries of a patch are apart.
+    groups : int, default=1
+        Into how many equal parts the channels of both layers fall, each of z's reading one of u's.
+    source : tuple of int, default=()
+        The shape of the source layer; filled in by `join`.
+    target : tuple of int, default=()
+        The shape of the target layer; filled in by `join`.
+
+    Examples
+    --------
+    >>> from tikhonet import Conv2d, Network
+    >>> Network.sequential((1, 8, 8), Conv2d(4, 3, padding=1), 10)
+    Network(1x8x8 -> 4x8x8 -> 10)
+      u1 = relu(W[1,0] * u0 + b1)
+      u2 = relu(W[2,1] u1 + b2)
+      2,610 weights in 4 learned edges
     """
 
     channels: int

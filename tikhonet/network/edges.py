@@ -27,20 +27,47 @@ from tikhonet.network.shapes import Shape, channels_of, shown_shape
 
 @dataclass(frozen=True)
 class Edge(ABC):
-    """A linear operator; a network joins it to a source and a target layer of these shapes."""
+    """A linear operator that brings the values of one layer into the pre-activations of another.
+
+    A network joins an edge to its source and its target. The matrix W of a learned edge is a variable and lives
+    elsewhere; the edge says how it is applied. A new edge is a subclass with `shape`, `apply`, `adjoint`, `feeds`,
+    `onward`, `select` and `term`.
+
+    Parameters
+    ----------
+    source : tuple of int, default=()
+        The shape of the source layer; filled in by `join`.
+    target : tuple of int, default=()
+        The shape of the target layer; filled in by `join`.
+
+    Attributes
+    ----------
+    name : str
+        By which networks and files know the edge.
+    learned : bool
+        Whether it has a matrix W.
+    penalised : bool
+        Whether sets, ridges and budgets act on W.
+    constant : bool
+        Whether its source is the constant layer.
+    by_image : bool
+        Whether its module wants its source as images rather than in one line.
+
+    Examples
+    --------
+    >>> from tikhonet import Edge
+    >>> sorted(Edge.kinds)
+    ['avg_pool2d', 'bias', 'conv2d', 'dense', 'global_average', 'identity']
+    """
 
     source: Shape = field(default=(), kw_only=True)
     target: Shape = field(default=(), kw_only=True)
 
     name: ClassVar[str]
     learned: ClassVar[bool] = True
-    """Whether it has a matrix W."""
     penalised: ClassVar[bool] = True
-    """Whether sets, ridges and budgets act on W."""
     constant: ClassVar[bool] = False
-    """Whether its source is the constant layer."""
     by_image: ClassVar[bool] = False
-    """Whether its module wants its source as images rather than in one line."""
     kinds: ClassVar[Registry[type[Edge]]] = Registry("edges")
 
     def __init_subclass__(cls) -> None:
@@ -48,7 +75,25 @@ class Edge(ABC):
             cls.kinds.add(cls.name, cls)
 
     def join(self, source: int | Shape, target: int | Shape) -> Self:
-        """This edge between layers of these shapes (a number is a flat one); raises where it cannot join them."""
+        """This edge between layers of these shapes.
+
+        Parameters
+        ----------
+        source : int or tuple of int
+            The shape of the source layer; a number is a flat one.
+        target : int or tuple of int
+            The shape of the target layer.
+
+        Returns
+        -------
+        Edge
+            A copy that knows its ends.
+
+        Raises
+        ------
+        ArgumentError
+            Where the edge cannot join such layers.
+        """
         ends = [(end,) if isinstance(end, int) else end for end in (source, target)]
         joined = replace(self, source=ends[0], target=ends[1])
         joined.check()
@@ -58,15 +103,28 @@ class Edge(ABC):
         """Raise unless the edge can join its source to its target."""
 
     def leads_to(self, source: Shape) -> Shape:
-        """The shape of the layer that this edge makes of such a source, where the edge alone says it."""
+        """The shape of the layer that this edge makes of such a source, where the edge alone says it.
+
+        Parameters
+        ----------
+        source : tuple of int
+            The shape of the source layer.
+
+        Returns
+        -------
+        tuple of int
+            The shape of the target layer.
+        """
         raise ArgumentError("edges", f"an edge {self.name!r} does not say how wide its layer is; give a number for it")
 
     @property
     def inputs(self) -> int:
+        """The units of the source."""
         return math.prod(self.source)
 
     @property
     def outputs(self) -> int:
+        """The units of the target."""
         return math.prod(self.target)
 
     @property
@@ -91,63 +149,243 @@ class Edge(ABC):
 
     @abstractmethod
     def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
-        """The operator's values at U, or `out` with them added in place."""
+        """The operator's values at U.
+
+        Parameters
+        ----------
+        U : Tensor
+            Values of the source, samples x inputs.
+        W : Tensor or None
+            The matrix of a learned edge.
+        out : Tensor, optional
+            Pre-activations to which the values are added in place.
+
+        Returns
+        -------
+        Tensor
+            Samples x outputs; `out`, where it is given.
+        """
 
     @abstractmethod
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
-        """`alpha` times the transposed operator's values at R, or `out` with them added in place."""
+        """The values of the transposed operator at R.
+
+        Parameters
+        ----------
+        R : Tensor
+            Values on the side of the target, samples x outputs.
+        W : Tensor or None
+            The matrix of a learned edge.
+        out : Tensor, optional
+            A tensor to which the values are added in place.
+        alpha : float, default=1.0
+            What the values are multiplied by.
+
+        Returns
+        -------
+        Tensor
+            Samples x inputs; `out`, where it is given.
+        """
 
     def product(self, R: Tensor, U: Tensor) -> Tensor:
-        """The gradient in W of <R, apply(U, W)>."""
+        """The gradient in W of ``<R, apply(U, W)>``.
+
+        Parameters
+        ----------
+        R : Tensor
+            Values on the side of the target, samples x outputs.
+        U : Tensor
+            Values of the source, samples x inputs.
+
+        Returns
+        -------
+        Tensor
+            Of the shape of W.
+        """
         return R.T @ self.gram_inputs(U)
 
     def gram_inputs(self, U: Tensor) -> Tensor:
-        """The rows a of which W-step and Gram matrix are made: those with  apply(U, W) = a W'.
+        """The rows a of which W-step and Gram matrix are made: those with ``apply(U, W) = a W'``.
 
-        A sample has one for each position. Where W has groups, a matrix of such rows for each of them.
+        A sample has one for each position. Where W has groups, there is a matrix of such rows for each of them.
+
+        Parameters
+        ----------
+        U : Tensor
+            Values of the source, samples x inputs.
+
+        Returns
+        -------
+        Tensor
+            A row for each sample and position.
         """
         return U
 
     def random(self, generator: torch.Generator, deviation: float) -> Tensor:
-        """A random start of W in float64, normal with this standard deviation."""
+        """A random start of W in float64.
+
+        Parameters
+        ----------
+        generator : torch.Generator
+            Where random numbers come from.
+        deviation : float
+            The standard deviation of the normal distribution.
+
+        Returns
+        -------
+        Tensor
+            Of the shape of W.
+        """
         return torch.randn(self.shape, generator=generator, dtype=torch.float64) * deviation
 
     @abstractmethod
     def feeds(self, W: Tensor | None) -> Tensor:
-        """Whether each unit of the target gets anything through this edge; one number where all do."""
+        """Whether each unit of the target gets anything through this edge.
+
+        Parameters
+        ----------
+        W : Tensor or None
+            The matrix of a learned edge.
+
+        Returns
+        -------
+        Tensor
+            A truth value for each unit, or one where all get something.
+        """
 
     @abstractmethod
     def onward(self, W: Tensor | None) -> Tensor:
-        """The sum of squares of what multiplies each unit of the source; one number where all are equal."""
+        """The sum of squares of what multiplies each unit of the source.
+
+        Parameters
+        ----------
+        W : Tensor or None
+            The matrix of a learned edge.
+
+        Returns
+        -------
+        Tensor
+            A number for each unit, or one where all are equal.
+        """
 
     def multiplied(self, power: Tensor) -> Tensor:
-        """The mean squares of what the entries of W multiply, from those of the source's units; one row where alike."""
+        """The mean squares of what the entries of W multiply.
+
+        Parameters
+        ----------
+        power : Tensor
+            The mean squares of the source's units.
+
+        Returns
+        -------
+        Tensor
+            A number for each column of W, or a matrix of W's shape where rows differ.
+        """
         return power
 
     @abstractmethod
     def select(self, W: Tensor | None, rows: Tensor, columns: Tensor) -> tuple[Edge, Tensor | None]:
-        """The edge between these units of the target (rows) and of the source (columns) alone."""
+        """The edge between some units of the target and some of the source alone.
+
+        Parameters
+        ----------
+        W : Tensor or None
+            The matrix of a learned edge.
+        rows : Tensor
+            The numbers of the units of the target.
+        columns : Tensor
+            The numbers of the units of the source.
+
+        Returns
+        -------
+        edge : Edge
+            The smaller edge.
+        W : Tensor or None
+            Its matrix.
+        """
 
     def export(self, W: Tensor | None) -> Operation:
-        """The operation of an exported model here; any operator is a product with its matrix."""
+        """The operation of an exported model in place of this edge; any operator is a product with its matrix.
+
+        Parameters
+        ----------
+        W : Tensor or None
+            The matrix of a learned edge.
+
+        Returns
+        -------
+        Operation
+            A product, a constant, or the source as it is.
+        """
         unit = torch.eye(self.inputs) if W is None else torch.eye(self.inputs, dtype=W.dtype, device=W.device)
         return Product(self.apply(unit, W).T)
 
     def window(self, W: Tensor | None) -> Window | None:
-        """The operation of an edge between images, for formats that know such; None for all other edges."""
+        """The operation of an edge between images, for formats that know such.
+
+        Parameters
+        ----------
+        W : Tensor or None
+            The matrix of a learned edge.
+
+        Returns
+        -------
+        Window or None
+            None for all edges but those of images.
+        """
         return None
 
     def module(self, W: Tensor | None, bias: Tensor | None = None) -> nn.Module:
-        """A module of torch with this operator's values, for inputs in the shape of the source, and this bias added."""
+        """A module of torch with this operator's values, for inputs in the shape of the source.
+
+        Parameters
+        ----------
+        W : Tensor or None
+            The matrix of a learned edge.
+        bias : Tensor, optional
+            A bias to add.
+
+        Returns
+        -------
+        nn.Module
+            A layer of torch.
+        """
         return as_module(self.export(W), bias)
 
     @abstractmethod
     def term(self, n: int, m: int) -> str:
-        """The edge (n, m) in a formula."""
+        """The edge in a formula.
+
+        Parameters
+        ----------
+        n : int
+            The target layer.
+        m : int
+            The source layer.
+
+        Returns
+        -------
+        str
+            Such as "W[2,1] u1".
+        """
 
 
 class Dense(Edge):
-    """A full matrix:  z = W u; images are read as one line, and the target is flat."""
+    """A full matrix: ``z = W u``. Images are read as one line, and the target is flat.
+
+    Parameters
+    ----------
+    source : tuple of int, default=()
+        The shape of the source layer; filled in by `join`.
+    target : tuple of int, default=()
+        The shape of the target layer; filled in by `join`.
+
+    Examples
+    --------
+    >>> from tikhonet import Dense
+    >>> Dense().join(3, 2).shape
+    (2, 3)
+    """
 
     name = "dense"
 
@@ -208,7 +446,24 @@ class Fixed(Edge):
 
 
 class Identity(Fixed):
-    """The source as it is, between layers of one shape:  z = u."""
+    """The source as it is, between layers of one shape: ``z = u``.
+
+    Parameters
+    ----------
+    source : tuple of int, default=()
+        The shape of the source layer; filled in by `join`.
+    target : tuple of int, default=()
+        The shape of the target layer; filled in by `join`.
+
+    Examples
+    --------
+    >>> from tikhonet import Network
+    >>> Network([3, 3, 3], {(1, 0): "dense", (2, 1): "dense", (2, 0): "identity"})
+    Network(3 -> 3 -> 3)
+      u1 = relu(W[1,0] u0)
+      u2 = relu(W[2,1] u1 + u0)
+      18 weights in 2 learned edges
+    """
 
     name = "identity"
 

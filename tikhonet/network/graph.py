@@ -50,6 +50,10 @@ def tensor(array: Array, name: str = "array") -> Tensor:
 class Network:
     """An acyclic network, each layer the activation of a sum over several earlier layers.
 
+        ``u_n = sigma(sum over m of W_{n,m} u_m)``
+
+    Layer 0 is the input and layer N, the last, gives the features. An edge `(n, m)` brings layer m into layer n.
+
     Parameters
     ----------
     widths : sequence of int or (channels, height, width)
@@ -60,6 +64,31 @@ class Network:
         True for all hidden layers, or the layers that have one.
     activation : str or Activation, default="relu"
         The activation of the hidden layers.
+
+    Attributes
+    ----------
+    widths : tuple of int
+        The units of every layer.
+    shapes : tuple of tuple of int
+        The shapes of every layer.
+    edges : dict
+        Every edge by its pair `(n, m)`, biases too, whose m is `BIAS`.
+    learned : tuple of (n, m)
+        The edges that have weights.
+    penalised : tuple of (n, m)
+        The edges whose weights count for sets, ridges and budgets: the learned ones but the biases.
+    hidden : tuple of int
+        The hidden layers in an order in which they can be computed.
+
+    Examples
+    --------
+    >>> from tikhonet import Network
+    >>> network = Network([4, 8, 8], {(1, 0): "dense", (2, 1): "dense", (2, 0): "dense"}, bias=True)
+    >>> network
+    Network(4 -> 8 -> 8)
+      u1 = relu(W[1,0] u0 + b1)
+      u2 = relu(W[2,1] u1 + W[2,0] u0 + b2)
+      144 weights in 5 learned edges
     """
 
     def __init__(
@@ -83,7 +112,6 @@ class Network:
         self.edges = {pair: self._joined(pair, everything[pair]) for pair in sorted(everything)}
         self.learned = tuple(pair for pair, edge in self.edges.items() if edge.learned)
         self.penalised = tuple(pair for pair in self.learned if self.edges[pair].penalised)
-        """The edges whose weights count for sets, ridges and budgets: the learned ones but the biases."""
         self._sources = group(self.edges)
         self._learned_sources = group(self.learned)
         self._fixed_sources = group(pair for pair, edge in self.edges.items() if not edge.learned)
@@ -94,7 +122,22 @@ class Network:
     def chain(
         cls, widths: Sequence[int], bias: bool | Iterable[int] = False, activation: str | Activation = "relu"
     ) -> Network:
-        """A plain sequence of fully connected layers."""
+        """A plain sequence of fully connected layers.
+
+        Parameters
+        ----------
+        widths : sequence of int
+            The widths of the input and of the hidden layers.
+        bias : bool or iterable of int, default=False
+            True for all hidden layers, or the layers that have one.
+        activation : str or Activation, default="relu"
+            The activation of the hidden layers.
+
+        Returns
+        -------
+        Network
+            With a dense edge from every layer to the next.
+        """
         check_type("widths", widths, Sequence, np.ndarray, Tensor, remedy="such as [784, 100]")
         return cls(widths, {(n, n - 1): "dense" for n in range(1, len(widths))}, bias, activation)
 
@@ -106,9 +149,23 @@ class Network:
         bias: bool = True,
         activation: str | Activation = "relu",
     ) -> Network:
-        """Layers one after the other, each an edge such as `Conv2d(16, 3)`, or the width of a dense one.
+        """Layers one after the other.
 
-        Biases belong to the layers that learn something.
+        Parameters
+        ----------
+        inputs : int or (channels, height, width)
+            The width of the input, or the shape of its images.
+        *layers : int or Edge
+            For each layer an edge such as `Conv2d(16, 3)`, or the width of a dense one.
+        bias : bool, default=True
+            Whether the layers that learn something have a bias.
+        activation : str or Activation, default="relu"
+            The activation of the hidden layers.
+
+        Returns
+        -------
+        Network
+            With an edge from every layer to the next.
         """
         shapes, edges = [checked_shape(0, inputs)], {}
         for n, layer in enumerate(layers, 1):
@@ -122,13 +179,35 @@ class Network:
 
     @classmethod
     def paper(cls, width: int = 784) -> Network:
-        """The network of Sec. 3.3.1: three learned matrices and three skips, all of one width."""
+        """The network of Sec. 3.3.1: three learned matrices and three skips, all of one width.
+
+        Parameters
+        ----------
+        width : int, default=784
+            The width of every layer.
+
+        Returns
+        -------
+        Network
+            Of three hidden layers.
+        """
         COUNT.check("width", width)
         dense = {(n, n - 1): "dense" for n in (1, 2, 3)}
         return cls([width] * 4, dense | {(2, 0): "identity", (3, 0): "identity", (3, 1): "identity"})
 
     def with_activation(self, activation: Activation) -> Network:
-        """The network with another activation."""
+        """The network with another activation.
+
+        Parameters
+        ----------
+        activation : Activation
+            That of all hidden layers.
+
+        Returns
+        -------
+        Network
+            With the same edges.
+        """
         return self if activation == self.activation else Network(self.shapes, self.edges, activation=activation)
 
     @property
@@ -138,37 +217,128 @@ class Network:
 
     @property
     def has_images(self) -> bool:
+        """Whether any layer is one of images."""
         return any(len(shape) > 1 for shape in self.shapes)
 
     def width(self, layer: int) -> int:
+        """The units of a layer; 1 for the constant layer.
+
+        Parameters
+        ----------
+        layer : int
+            Its number, or `BIAS`.
+
+        Returns
+        -------
+        int
+            Its width.
+        """
         return 1 if layer == BIAS else self.widths[layer]
 
     def sources(self, n: int) -> tuple[int, ...]:
-        """M_n: the layers that feed layer n (with `BIAS` first where it has one)."""
+        """M_n: the layers that feed layer n, with `BIAS` first where it has one.
+
+        Parameters
+        ----------
+        n : int
+            A hidden layer.
+
+        Returns
+        -------
+        tuple of int
+            Numbers of layers.
+        """
         return self._sources.get(n, ())
 
     def learned_sources(self, n: int) -> tuple[int, ...]:
+        """The layers that feed layer n by an edge with weights.
+
+        Parameters
+        ----------
+        n : int
+            A hidden layer.
+
+        Returns
+        -------
+        tuple of int
+            Numbers of layers.
+        """
         return self._learned_sources.get(n, ())
 
     def fixed_sources(self, n: int) -> tuple[int, ...]:
-        """The layers that feed layer n by an edge without weights."""
+        """The layers that feed layer n by an edge without weights.
+
+        Parameters
+        ----------
+        n : int
+            A hidden layer.
+
+        Returns
+        -------
+        tuple of int
+            Numbers of layers.
+        """
         return self._fixed_sources.get(n, ())
 
     def targets(self, m: int) -> tuple[int, ...]:
-        """The layers that layer m feeds."""
+        """The layers that layer m feeds.
+
+        Parameters
+        ----------
+        m : int
+            A layer, or `BIAS`.
+
+        Returns
+        -------
+        tuple of int
+            Numbers of layers.
+        """
         return self._targets.get(m, ())
 
     def shape(self, pair: Pair) -> tuple[int, int]:
-        """The rows and columns of `W[n, m]`."""
+        """The rows and columns of the matrix of an edge.
+
+        Parameters
+        ----------
+        pair : (int, int)
+            The edge `(n, m)`.
+
+        Returns
+        -------
+        tuple of int
+            Rows and columns.
+        """
         return self.edges[pair].shape
 
     def rows(self, X: Any) -> Any:
-        """Images in their shape, of any array type, as a row for each; anything else as it is."""
+        """Images in their shape, of any array type, as a row for each; anything else as it is.
+
+        Parameters
+        ----------
+        X : array
+            Images, or rows.
+
+        Returns
+        -------
+        array
+            Of the type of X.
+        """
         shaped = len(self.shapes[0]) > 1 and tuple(getattr(X, "shape", ()))[1:] == self.shapes[0]
         return X.reshape(len(X), -1) if shaped else X
 
     def layers(self, X: Tensor) -> Layers:
-        """The layers that are given: the input and, if any layer has a bias, the constant."""
+        """The layers that are given: the input and, if any layer has a bias, the constant.
+
+        Parameters
+        ----------
+        X : Tensor
+            Samples x inputs.
+
+        Returns
+        -------
+        dict of int to Tensor
+            The layers by their numbers.
+        """
         given = {0: X}
         if self.targets(BIAS):
             given[BIAS] = X.new_ones(len(X), 1)
@@ -177,7 +347,24 @@ class Network:
     def pre_activation(
         self, n: int, U: Mapping[int, Tensor], W: Weights, sources: Iterable[int] | None = None
     ) -> Tensor:
-        """Z[n], the sum over m in M_n of `U[m] W[n, m]'`; over `sources` only, if given."""
+        """Z[n], the sum over m of ``U[m] W[n, m]'``.
+
+        Parameters
+        ----------
+        n : int
+            A hidden layer.
+        U : mapping of int to Tensor
+            The layers that feed it.
+        W : dict of (n, m) to Tensor
+            The matrices.
+        sources : iterable of int, optional
+            The layers that the sum goes over; all of M_n where it is None.
+
+        Returns
+        -------
+        Tensor
+            Samples x width of layer n.
+        """
         Z: Tensor | None = None
         order = list(self.sources(n) if sources is None else sources)
         if self.widths[n] > self.shapes[n][0]:
@@ -187,7 +374,20 @@ class Network:
         return U[0].new_zeros(len(U[0]), self.widths[n]) if Z is None else Z
 
     def forward(self, X: Tensor, W: Weights) -> Layers:
-        """Eq. 1: all layers of the network proper, `U[n]` the activation of `Z[n]`."""
+        """Eq. 1: all layers of the network proper, each U[n] the activation of its Z[n].
+
+        Parameters
+        ----------
+        X : Tensor
+            Samples x inputs, in the type of the weights.
+        W : dict of (n, m) to Tensor
+            The matrices of the learned edges.
+
+        Returns
+        -------
+        dict of int to Tensor
+            Every layer by its number.
+        """
         self.check_weights(W)
         if X.ndim != 2 or X.shape[1] != self.widths[0]:
             raise ValueError(f"X must have shape (samples, {self.widths[0]}) for this network, got {tuple(X.shape)}")
@@ -200,25 +400,88 @@ class Network:
         return U
 
     def design(self, n: int, U: Mapping[int, Tensor]) -> Design:
-        """What the learned matrices of layer n side by side see of these layers."""
+        """What the learned matrices of layer n side by side see of these layers.
+
+        Parameters
+        ----------
+        n : int
+            A hidden layer.
+        U : mapping of int to Tensor
+            The layers that feed it.
+
+        Returns
+        -------
+        Design
+            The rows of inputs, with their products and Gram matrices.
+        """
         return stacked([self.edges[n, m] for m in self.learned_sources(n)], [U[m] for m in self.learned_sources(n)])
 
     def stacked_weights(self, n: int, W: Weights) -> Tensor:
-        """The matrices of all learned edges into layer n side by side."""
+        """The matrices of all learned edges into layer n side by side.
+
+        Parameters
+        ----------
+        n : int
+            A hidden layer.
+        W : dict of (n, m) to Tensor
+            The matrices.
+
+        Returns
+        -------
+        Tensor
+            One matrix.
+        """
         return torch.cat([W[n, m] for m in self.learned_sources(n)], dim=1)
 
     def stacked_widths(self, n: int) -> list[int]:
+        """The columns of each learned matrix of layer n, in the order in which they stand side by side.
+
+        Parameters
+        ----------
+        n : int
+            A hidden layer.
+
+        Returns
+        -------
+        list of int
+            Numbers of columns.
+        """
         return [self.shape((n, m))[1] for m in self.learned_sources(n)]
 
     def split_weights(self, n: int, M: Tensor) -> Weights:
-        """The matrices that stand side by side in M, by edge."""
+        """The matrices that stand side by side in M, by edge.
+
+        Parameters
+        ----------
+        n : int
+            A hidden layer.
+        M : Tensor
+            What `stacked_weights` made.
+
+        Returns
+        -------
+        dict of (n, m) to Tensor
+            The matrices.
+        """
         parts = M.split(self.stacked_widths(n), dim=1)
         return {(n, m): part for m, part in zip(self.learned_sources(n), parts, strict=True)}
 
     def features(self, X: Array, W: Weights, chunk_rows: int = 4096) -> Tensor:
         """The last hidden layer of the network proper, without keeping the others.
 
-        A NumPy array is taken in the type of the weights, some rows at a time.
+        Parameters
+        ----------
+        X : Tensor or array
+            Samples x inputs. A NumPy array is taken in the type of the weights, some rows at a time.
+        W : dict of (n, m) to Tensor
+            The matrices.
+        chunk_rows : int, default=4096
+            Rows at a time.
+
+        Returns
+        -------
+        Tensor
+            Samples x width of the last layer.
         """
         if not isinstance(X, Tensor):
             like = next(iter(W.values()), torch.empty(0))
@@ -235,9 +498,25 @@ class Network:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
     ) -> Weights:
-        """Normal weights of variance `scale**2 / fan-in`; biases start at zero.
+        """Normal weights of variance ``scale**2 / fan-in``; biases start at zero.
 
-        Drawn on the CPU in float64, so that a seed means the same network everywhere.
+        They are drawn on the CPU in float64, so that a seed means the same network everywhere.
+
+        Parameters
+        ----------
+        seed : int or torch.Generator, default=0
+            Where random numbers come from.
+        scale : float, default=1.0
+            The size of the weights.
+        dtype : torch.dtype, default=torch.float32
+            Their type.
+        device : torch.device or str, default="cpu"
+            Where they are.
+
+        Returns
+        -------
+        dict of (n, m) to Tensor
+            A matrix for each learned edge.
         """
         generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
         W = {}
@@ -247,7 +526,13 @@ class Network:
         return W
 
     def check_weights(self, W: Weights) -> None:
-        """Raise unless W holds exactly the learned edges, each of its shape."""
+        """Raise unless W holds exactly the learned edges, each of its shape.
+
+        Parameters
+        ----------
+        W : dict of (n, m) to Tensor
+            The matrices.
+        """
         if set(W) != set(self.learned):
             raise ValueError(
                 f"W must hold the learned edges {list(self.learned)}, got {sorted(W)}; "
@@ -260,7 +545,18 @@ class Network:
                 )
 
     def draw(self, ax: Axes | None = None) -> Axes:
-        """Draw the graph with matplotlib: learned edges solid, identities dashed."""
+        """Draw the graph with matplotlib: learned edges solid, identities dashed.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; new axes where it is None.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
         return draw_network([0, *self.hidden], self.shapes, self.edges, ax)
 
     def __eq__(self, other: object) -> bool:

@@ -62,18 +62,71 @@ class ImageEdge(Edge):
 
     @abstractmethod
     def made_of(self, channels: int, height: int, width: int) -> Shape:
-        """The shape that the edge makes of such images; raises where there is none."""
+        """The shape that the edge makes of such images; raises where there is none.
+
+        Parameters
+        ----------
+        channels : int
+            The channels of the source.
+        height : int
+            The height of its images.
+        width : int
+            Their width.
+
+        Returns
+        -------
+        tuple of int
+            The shape of the target.
+        """
 
     def images(self, U: Tensor) -> Tensor:
+        """Rows of the source as images.
+
+        Parameters
+        ----------
+        U : Tensor
+            Samples x units.
+
+        Returns
+        -------
+        Tensor
+            Samples x channels x height x width.
+        """
         images: Tensor = U.unflatten(1, self.source)
         return images
 
     def ends(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """The channels of the target and of the source whose units these are."""
+        """The channels of the target and of the source whose units these are.
+
+        Parameters
+        ----------
+        rows : Tensor
+            Units of the target.
+        columns : Tensor
+            Units of the source.
+
+        Returns
+        -------
+        tuple of Tensor
+            The channels of each.
+        """
         return channels_of(rows, self.target), channels_of(columns, self.source)
 
     def between(self, rows: int, columns: int) -> Self:
-        """This edge from so many channels (columns) to so many others (rows)."""
+        """This edge between other numbers of channels.
+
+        Parameters
+        ----------
+        rows : int
+            Channels of the target.
+        columns : int
+            Channels of the source.
+
+        Returns
+        -------
+        Edge
+            The edge between them.
+        """
         return self.join((columns, *self.source[1:]), (rows, *self.target[1:]))
 
 
@@ -101,7 +154,18 @@ class Average(ImageEdge, Fixed):
 
     @abstractmethod
     def spread(self, R: Tensor) -> Tensor:
-        """The transposed operator's values at R."""
+        """The values of the transposed operator.
+
+        Parameters
+        ----------
+        R : Tensor
+            Samples x outputs.
+
+        Returns
+        -------
+        Tensor
+            Samples x inputs.
+        """
 
     @property
     def moving(self) -> dict[str, Any]:
@@ -132,9 +196,28 @@ class Average(ImageEdge, Fixed):
 
 @dataclass(frozen=True)
 class AvgPool2d(Average):
-    """The mean of the pixels under a kernel, which moves on by its own size where no stride is given.
+    """The mean of the pixels under a kernel, each channel by itself.
 
     Padding counts as pixels of zero, as torch has it by default.
+
+    Parameters
+    ----------
+    kernel : int or (int, int)
+        The size of the window.
+    stride : int or (int, int), optional
+        By how many pixels the window moves on; its own size where it is None.
+    padding : int or (int, int), default=0
+        Pixels of zero around the image, at most half of the kernel.
+    source : tuple of int, default=()
+        The shape of the source layer; filled in by `join`.
+    target : tuple of int, default=()
+        The shape of the target layer; filled in by `join`.
+
+    Examples
+    --------
+    >>> from tikhonet import AvgPool2d
+    >>> AvgPool2d(2).leads_to((4, 8, 8))
+    (4, 4, 4)
     """
 
     kernel: Size
@@ -186,7 +269,21 @@ class AvgPool2d(Average):
 
 @dataclass(frozen=True)
 class GlobalAverage(Average):
-    """The mean of each channel: an image becomes a flat layer with as many units as it has channels."""
+    """The mean of each channel: an image becomes a flat layer with as many units as it has channels.
+
+    Parameters
+    ----------
+    source : tuple of int, default=()
+        The shape of the source layer; filled in by `join`.
+    target : tuple of int, default=()
+        The shape of the target layer; filled in by `join`.
+
+    Examples
+    --------
+    >>> from tikhonet import GlobalAverage
+    >>> GlobalAverage().leads_to((4, 8, 8))
+    (4,)
+    """
 
     name: ClassVar[str] = "global_average"
 

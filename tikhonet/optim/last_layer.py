@@ -32,11 +32,11 @@ NOT_SCORES = (
 class LastLayer:
     """The last linear layer of a module, which is solved for in place of following its gradient.
 
-    minimise over V:  sum over rows of loss(t, V a) + ridge/2 |V|^2
+        ``minimise over V: sum over rows of loss(t, V a) + ridge/2 |V|^2``
 
     In closed form on running sums over the batches for the squared loss; for other losses by one step a batch in the
-    metric of the same sums (`trainer/statistics.py`). A bias is a column of V. The rest of the module may be trained by
-    any optimiser: `last.loss(model(X), y).backward()`, then `adam.step()` and `last.step()`.
+    metric of the same sums. A bias is a column of V. The rest of the module may be trained by any optimiser:
+    `last.loss(model(X), y).backward()`, then `adam.step()` and `last.step()`.
 
     Parameters
     ----------
@@ -48,8 +48,19 @@ class LastLayer:
         Relative to the mean eigenvalue of the features' Gram matrix.
     memory : float, default=0.94
         The memory of the running sums by 1000 rows, in [0, 1).
-    reduce : function, optional
+    reduce : callable, default=keep
         Adds a tensor up over the ranks of a run on many machines.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from tikhonet.optim import LastLayer
+    >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+    >>> last = LastLayer(model[2], "squared")
+    >>> last.loss(model(X), X[:, :1].abs()).backward()
+    >>> last.step()
     """
 
     def __init__(
@@ -75,7 +86,17 @@ class LastLayer:
     def loss(self, scores: Tensor, y: Tensor) -> Tensor:
         """The mean loss of a batch; where backward goes through it, its features and targets count in the next step.
 
-        `scores` are the module's outputs; y holds labels as integers, or targets as numbers.
+        Parameters
+        ----------
+        scores : Tensor
+            The layer's outputs.
+        y : Tensor
+            Labels or targets.
+
+        Returns
+        -------
+        Tensor
+            A number.
         """
         layer, rows = self.inputs.layer, scores.reshape(-1, self.inputs.layer.out_features)
         if scores.data_ptr() != self.inputs.latest:
@@ -88,6 +109,18 @@ class LastLayer:
         return self.kind.rows(targets, rows).mean()
 
     def encode(self, y: Tensor) -> Tensor:
+        """The targets that labels or numbers stand for, a row for each.
+
+        Parameters
+        ----------
+        y : Tensor
+            Labels or targets.
+
+        Returns
+        -------
+        Tensor
+            Rows x outputs.
+        """
         outputs = self.inputs.layer.out_features
         return self.kind.encode(y.reshape(-1, outputs) if y.is_floating_point() else y.reshape(-1), outputs)
 
@@ -113,7 +146,12 @@ class LastLayer:
     def refit(self, model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
         """Fit the layer to the features of all rows at once, in evaluation mode and with a hundredth of the ridge.
 
-        `batches` hold (X, y) as `model(X)` takes them; losses that are not quadratic go through them many times.
+        Parameters
+        ----------
+        model : nn.Module
+            The model.
+        batches : iterable of (Tensor, Tensor)
+            (X, y), as `model(X)` takes them; losses that are not quadratic go through them many times.
         """
         training = model.training
         model.eval()
@@ -123,10 +161,24 @@ class LastLayer:
         model.train(training)
 
     def state_dict(self) -> dict[str, Any]:
+        """The running sums as numbers and tensors.
+
+        Returns
+        -------
+        dict
+            What `load_state_dict` takes.
+        """
         plain: dict[str, Any] = to_plain(self.sums)
         return plain
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave.
+
+        Parameters
+        ----------
+        state : dict
+            The state.
+        """
         self.sums = restore(state, self.inputs.layer.weight)
 
 

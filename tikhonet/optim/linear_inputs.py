@@ -41,6 +41,27 @@ class LinearInputs:
     Passes without gradients, in evaluation mode, or whose loss is never differentiated leave no rows. Several passes
     (gradient accumulation, a layer that is applied twice) are put below each other, and so are the steps of sequences.
     A bias is a column of ones. The hook leaves the layer when this object is deleted.
+
+    Parameters
+    ----------
+    layer : nn.Linear
+        The layer to listen to.
+    output_rows : int, default=0
+        The rows whose outputs are kept too.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from tikhonet.optim import LinearInputs
+    >>> layer = nn.Linear(3, 2)
+    >>> inputs = LinearInputs(layer)
+    >>> layer(torch.zeros(4, 3)).sum().backward()
+    >>> inputs.rows
+    tensor([[0., 0., 0., 1.],
+            [0., 0., 0., 1.],
+            [0., 0., 0., 1.],
+            [0., 0., 0., 1.]])
     """
 
     def __init__(self, layer: nn.Linear, output_rows: int = 0) -> None:
@@ -58,7 +79,15 @@ class LinearInputs:
         weakref.finalize(self, layer.register_forward_hook(hear).remove)
 
     def hear(self, inputs: Tensor, output: Tensor) -> None:
-        """Keep the inputs, and the outputs of the first rows, for when backward comes back to these outputs."""
+        """Keep the inputs, and the outputs of the first rows, for when backward comes back to these outputs.
+
+        Parameters
+        ----------
+        inputs : Tensor
+            What the layer was given.
+        output : Tensor
+            What it answered.
+        """
         self.latest = output.data_ptr()
         if not (self.layer.training and output.requires_grad):
             return
@@ -66,6 +95,7 @@ class LinearInputs:
         output.register_hook(lambda gradient: self.parts.append((inputs, few)))
 
     def clear(self) -> None:
+        """Forget the rows."""
         self.parts = []
 
     @property
@@ -75,6 +105,7 @@ class LinearInputs:
 
     @property
     def rows(self) -> Tensor:
+        """The rows that reached the layer, with a column of ones where there is a bias."""
         return torch.cat([self.with_ones(inputs) for inputs, _ in self.parts])
 
     @property
@@ -83,7 +114,18 @@ class LinearInputs:
         return torch.cat([few for _, few in self.parts])[: self.output_rows].to(self.layer.weight.dtype)
 
     def with_ones(self, inputs: Tensor) -> Tensor:
-        """The inputs as rows in the type of the weights, with a column of ones where there is a bias."""
+        """The inputs as rows in the type of the weights, with a column of ones where there is a bias.
+
+        Parameters
+        ----------
+        inputs : Tensor
+            What the layer was given.
+
+        Returns
+        -------
+        Tensor
+            A row for each sample, or step of a sequence.
+        """
         rows = inputs.reshape(-1, self.layer.in_features).to(self.layer.weight.dtype)
         return rows if self.layer.bias is None else torch.cat([rows, rows.new_ones(len(rows), 1)], 1)
 
@@ -107,5 +149,19 @@ class LinearInputs:
         return self.stack(weight, torch.zeros_like(bias) if bias.grad is None else bias.grad)
 
     def stack(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Weights and bias in one matrix, as a copy.
+
+        Parameters
+        ----------
+        weight : Tensor
+            Outputs x inputs.
+        bias : Tensor or None
+            A number for each output.
+
+        Returns
+        -------
+        Tensor
+            Outputs x inputs, or one more column.
+        """
         weight = weight.detach()
         return weight.clone() if bias is None else torch.cat([weight, bias.detach()[:, None]], 1)

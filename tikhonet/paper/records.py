@@ -25,10 +25,13 @@ from typing import IO, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tikhonet import __version__
 from tikhonet.model.reading import inflate, read_array, refusing
 
 VERSION = 2
 FILE = "records.jsonl"
+LONGEST_NAME = 200
+"""Letters of a trial's name that messages tell."""
 REMEDY = "delete the line, and the trial is done again"
 Pictures = dict[str, NDArray[Any]]
 
@@ -164,7 +167,8 @@ def parse_line(path: Path, number: int, line: bytes) -> tuple[str, dict[str, Any
         raise RecordError(f"{where} must be a record in JSON, but does not parse ({error}); {REMEDY}") from None
     if not isinstance(content, dict) or content.pop("version", None) != VERSION:
         raise RecordError(f"{where} must be a record of version {VERSION}, and is not; {REMEDY}")
-    return f"{where} ({content.get('method')}-{content.get('trial')})", content
+    name = f"{content.get('method')}-{content.get('trial')}"
+    return f"{where} ({name[:LONGEST_NAME]})", content
 
 
 def append_record(folder: Path, record: Record) -> None:
@@ -237,8 +241,10 @@ def finite(value: float) -> float | None:
 
 
 def versions() -> dict[str, str]:
-    packages = ("tikhonet", "torch", "numpy", "scipy", "scikit-learn")
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+    """The versions of what runs; this library's from its own code, since what an installer wrote may be older."""
+    packages = ("torch", "numpy", "scipy", "scikit-learn")
+    own = {"python": platform.python_version(), "tikhonet": __version__}
+    return own | {name: version(name) for name in packages}
 
 
 def hardware() -> dict[str, Any]:

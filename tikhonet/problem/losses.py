@@ -38,20 +38,40 @@ def one_hot(labels: Tensor, classes: int | None = None) -> Tensor:
 
 
 class Loss(ABC):
-    """A convex loss; with a `name` of its own, estimators and files know it by that."""
+    """A convex loss of the classifier's scores S against targets T, one row per sample.
+
+    A subclass with a `name` of its own is known to estimators and files by that. It gives `rows`, `slope` and
+    `curvature`.
+
+    Attributes
+    ----------
+    name : str
+        By which estimators and files know it.
+    for_numbers : bool
+        Whether targets may be any numbers, not classes only.
+    for_classes : bool
+        Whether it makes sense for targets that stand for classes.
+    link : str
+        How predictions come of scores: "identity", or "log" where a score is the logarithm of a prediction.
+    curvature : float
+        A bound on the second derivative in S (its largest eigenvalue).
+    quadratic : bool
+        Whether that bound is the second derivative itself.
+
+    Examples
+    --------
+    >>> from tikhonet import Loss
+    >>> sorted(name for name, loss in Loss.kinds.items() if loss.for_classes)
+    ['huber', 'logistic', 'softmax', 'squared', 'squared_hinge']
+    """
 
     name: ClassVar[str]
     kinds: ClassVar[Registry[type[Loss]]] = Registry("loss")
     for_numbers: ClassVar[bool] = True
-    """Whether targets may be any numbers, not classes only."""
     for_classes: ClassVar[bool] = True
-    """Whether it makes sense for targets that stand for classes."""
     link: ClassVar[str] = "identity"
-    """How predictions come of scores: as they are, or "log" where a score is the logarithm of a prediction."""
     curvature: float
-    """A bound on the second derivative in S (its largest eigenvalue)."""
     quadratic: bool = False
-    """Whether that bound is the second derivative itself."""
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
@@ -59,48 +79,163 @@ class Loss(ABC):
 
     @abstractmethod
     def rows(self, T: Tensor, S: Tensor) -> Tensor:
-        """The loss of each sample."""
+        """The loss of each sample.
+
+        Parameters
+        ----------
+        T : Tensor
+            Targets, samples x outputs.
+        S : Tensor
+            Scores, samples x outputs.
+
+        Returns
+        -------
+        Tensor
+            A number for each sample.
+        """
 
     @abstractmethod
     def slope(self, T: Tensor, S: Tensor) -> Tensor:
-        """Its gradient in S."""
+        """The gradient of each sample's loss in its scores.
+
+        Parameters
+        ----------
+        T : Tensor
+            Targets, samples x outputs.
+        S : Tensor
+            Scores, samples x outputs.
+
+        Returns
+        -------
+        Tensor
+            Samples x outputs.
+        """
 
     def local_curvature(self, T: Tensor, S: Tensor) -> Tensor:
-        """The curvature of each sample's loss around its scores, at most `curvature`: how far a step may hope to go."""
+        """The curvature of each sample's loss around its scores: how far a step may hope to go.
+
+        Parameters
+        ----------
+        T : Tensor
+            Targets, samples x outputs.
+        S : Tensor
+            Scores, samples x outputs.
+
+        Returns
+        -------
+        Tensor
+            A number for each sample, at most `curvature`.
+        """
         return S.new_full((len(S),), self.curvature)
 
     def sharpened(self) -> Loss:
-        """The loss for a head, which needs no bound on its curvature: without what makes it smooth for the others."""
+        """The loss for a head, which needs no bound on its curvature: without what makes it smooth for the others.
+
+        Returns
+        -------
+        Loss
+            The loss itself, where nothing was smoothed.
+        """
         return self
 
     def encode(self, y: Array, classes: int | None = None) -> Tensor:
-        """Targets: integer vectors are class labels, floating-point arrays are taken as they are."""
+        """Targets: integer vectors are class labels, floating-point arrays are taken as they are.
+
+        Parameters
+        ----------
+        y : Tensor or array
+            Labels 0..k-1, or numbers.
+        classes : int, optional
+            The number of classes; one more than the largest label where it is None.
+
+        Returns
+        -------
+        Tensor
+            Samples x outputs.
+        """
         y = tensor(y)
         if y.is_floating_point():
             return y[:, None] if y.ndim == 1 else y
         return one_hot(y, classes)
 
     def marks(self, Y: Tensor) -> Tensor:
-        """Targets of rows that have any number of labels: Y is 1 for each that a row has, else 0."""
+        """Targets of rows that have any number of labels.
+
+        Parameters
+        ----------
+        Y : Tensor
+            Samples x labels: 1 for each label that a row has, else 0.
+
+        Returns
+        -------
+        Tensor
+            Samples x labels.
+        """
         return Y
 
     def check(self, T: Tensor) -> None:
-        """Raise unless T are targets of this loss."""
+        """Raise unless T are targets of this loss.
+
+        Parameters
+        ----------
+        T : Tensor
+            Targets, samples x outputs.
+        """
         if T.ndim != 2 or T.shape[1] < 1:
             raise ValueError(f"targets must have shape (samples, outputs), got {tuple(T.shape)}; use loss.encode(y)")
 
     def value(self, T: Tensor, S: Tensor, weight: Tensor | None = None) -> Tensor:
+        """The loss of each sample, times its weight.
+
+        Parameters
+        ----------
+        T : Tensor
+            Targets, samples x outputs.
+        S : Tensor
+            Scores, samples x outputs.
+        weight : Tensor, optional
+            A weight for each sample; 1 where it is None.
+
+        Returns
+        -------
+        Tensor
+            A number for each sample.
+        """
         rows = self.rows(T, S)
         return rows if weight is None else rows * weight
 
     def gradient(self, T: Tensor, S: Tensor, weight: Tensor | None = None) -> Tensor:
+        """The gradient of each sample's weighted loss in its scores.
+
+        Parameters
+        ----------
+        T : Tensor
+            Targets, samples x outputs.
+        S : Tensor
+            Scores, samples x outputs.
+        weight : Tensor, optional
+            A weight for each sample; 1 where it is None.
+
+        Returns
+        -------
+        Tensor
+            Samples x outputs.
+        """
         slope = self.slope(T, S)
         return slope if weight is None else slope * weight[:, None]
 
 
 @dataclass(frozen=True)
 class Squared(Loss):
-    """1/2 |s - t|^2, the paper's mean squared error up to its factor."""
+    """The squared loss ``1/2 |s - t|^2``, the paper's mean squared error up to its factor.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Squared
+    >>> Squared().rows(torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 0.0]]))
+    tensor([2.])
+    """
 
     name = "squared"
     curvature = 1.0
@@ -115,7 +250,22 @@ class Squared(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """The sum over outputs of  e^2 / 2  for |e| <= delta,  delta (|e| - delta / 2)  beyond; e = s - t."""
+    """The squares of small differences and the sizes of large ones, added up over outputs.
+
+        ``e^2 / 2 for |e| <= delta, else delta (|e| - delta / 2), with e = s - t``
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        The difference from which on the loss is straight.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Huber
+    >>> Huber(1).rows(torch.zeros(2, 1), torch.tensor([[1.0], [3.0]]))
+    tensor([0.5000, 2.5000])
+    """
 
     delta: float = 1.0
     name = "huber"
@@ -136,10 +286,26 @@ class Huber(Loss):
 
 @dataclass(frozen=True)
 class Quantile(Loss):
-    """The pinball loss, whose minimiser is a quantile:  the sum over outputs of  q e  for e > 0,  (q - 1) e  for e < 0.
+    """The pinball loss, whose minimiser is a quantile, added up over outputs.
 
-    e = t - s. Solvers need a curvature, so it is rounded off where it bends (Moreau's envelope):  e^2 / (2 width)  from
-    e = (q - 1) width  to  q width,  and straight beyond.
+        ``q e for e > 0, (q - 1) e for e < 0, with e = t - s``
+
+    Solvers need a curvature, so it is rounded off where it bends (Moreau's envelope): ``e^2 / (2 width)`` from
+    e = (q - 1) width to q width, and straight beyond.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        The quantile q, between 0 and 1.
+    width : float, default=0.1
+        Over which differences the bend is rounded.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Quantile
+    >>> Quantile(0.9).slope(torch.zeros(2, 1), torch.tensor([[-5.0], [5.0]])).flatten()
+    tensor([-0.9000,  0.1000])
     """
 
     quantile: float = 0.5
@@ -154,6 +320,7 @@ class Quantile(Loss):
 
     @property
     def curvature(self) -> float:  # type: ignore[override]
+        """The largest second derivative, 1 / width."""
         return 1 / self.width
 
     def sharpened(self) -> Quantile:
@@ -173,9 +340,22 @@ class Quantile(Loss):
 
 @dataclass(frozen=True)
 class Poisson(Loss):
-    """The sum over outputs of  exp(s) - t s:  counts t, of which exp(s) is the mean, in units in which it is about 1.
+    """The loss of counts t, of which exp(s) is the mean: ``exp(s) - t s``, added up over outputs.
 
-    Where exp(s) exceeds `cap`, it goes on as the parabola that touches it there, so that the curvature has a bound.
+    Targets are in units in which the mean is about 1.
+
+    Parameters
+    ----------
+    cap : float, default=5.0
+        Where exp(s) exceeds it, the loss goes on as the parabola that touches it there, so that its curvature has a
+        bound.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Poisson
+    >>> Poisson().slope(torch.tensor([[1.0]]), torch.tensor([[0.0]]))
+    tensor([[0.]])
     """
 
     cap: float = 5.0
@@ -188,6 +368,7 @@ class Poisson(Loss):
 
     @property
     def curvature(self) -> float:  # type: ignore[override]
+        """The largest second derivative, the cap."""
         return self.cap
 
     def sharpened(self) -> Poisson:
@@ -214,7 +395,17 @@ class Poisson(Loss):
 
 @dataclass(frozen=True)
 class Softmax(Loss):
-    """Cross-entropy of the softmax:  log sum exp(s) - <t, s>,  each target row a distribution."""
+    """Cross-entropy of the softmax: ``log sum exp(s) - <t, s>``, each target row a distribution.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Softmax
+    >>> loss = Softmax()
+    >>> targets = loss.encode(torch.tensor([1, 0]))
+    >>> loss.rows(targets, torch.tensor([[0.0, 9.0], [0.0, 9.0]])).round(decimals=3)
+    tensor([0., 9.])
+    """
 
     name = "softmax"
     for_numbers = False
@@ -247,7 +438,15 @@ class Softmax(Loss):
 
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """One against all:  the sum over classes of  log(1 + exp(s)) - t s  with t from 0 to 1."""
+    """One class against all: ``log(1 + exp(s)) - t s``, added up over classes, with t from 0 to 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Logistic
+    >>> Logistic().slope(torch.tensor([[1.0, 0.0]]), torch.zeros(1, 2))
+    tensor([[-0.5000,  0.5000]])
+    """
 
     name = "logistic"
     for_numbers = False
@@ -271,7 +470,17 @@ class Logistic(Loss):
 
 @dataclass(frozen=True)
 class SquaredHinge(Loss):
-    """One against all:  the sum over classes of max(0, 1 - t s)^2  with t = +1 or -1."""
+    """One class against all: ``max(0, 1 - t s)^2``, added up over classes, with t = +1 or -1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import SquaredHinge
+    >>> loss = SquaredHinge()
+    >>> loss.encode(torch.tensor([0, 1]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
 
     name = "squared_hinge"
     for_numbers = False

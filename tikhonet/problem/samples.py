@@ -59,10 +59,33 @@ def rows_of(U: Layers, rows: slice, dtype: torch.dtype | None = None) -> Layers:
 
 @dataclass(frozen=True)
 class Samples:
-    """Inputs X, encoded targets, and optional weights, one row per sample.
+    """The training samples, one row each, and every sum over them.
 
-    A weight multiplies everything that belongs to its sample (loss, lift and proximal term), so
-    that weight 2 is the same as having the row twice.
+    A weight multiplies everything that belongs to its sample (loss, lift and proximal term), so that weight 2 is the
+    same as having the row twice.
+
+    Parameters
+    ----------
+    X : Tensor
+        Inputs, samples x width.
+    targets : Tensor
+        Encoded targets, samples x outputs, of X's type.
+    weight : Tensor, optional
+        A number for each sample, not negative; 1 where it is None.
+    chunk_rows : int, default=2048
+        Rows that a pass over the data holds at a time.
+    reduce : callable, default=keep
+        Adds a tensor up over all ranks, as `Ranks` does; the identity in one process.
+    store : RowStore, optional
+        Where further matrices with a row for each sample are kept; in memory by default.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Samples
+    >>> samples = Samples(torch.ones(3, 2), torch.zeros(3, 1), weight=torch.tensor([1.0, 2.0, 0.0]))
+    >>> samples.weighted_sum(lambda rows: samples.X[rows, 0])
+    3.0
     """
 
     X: Tensor
@@ -71,7 +94,6 @@ class Samples:
     chunk_rows: int = 2048
     reduce: Reduce = keep
     store: RowStore = IN_MEMORY
-    """Where further matrices with a row for each sample are kept."""
     _constants: dict[Hashable, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -104,14 +126,38 @@ class Samples:
         return place_of(self.reduce, len(self.X))
 
     def chunks(self, block: slice | None = None) -> Iterator[slice]:
-        """The rows of a block, or of all blocks, some at a time; those that are in files leave memory after it."""
+        """The rows of a block, or of all blocks, some at a time; those that are in files leave memory after it.
+
+        Parameters
+        ----------
+        block : slice, optional
+            A block of rows; all blocks where it is None.
+
+        Yields
+        ------
+        slice
+            Some rows.
+        """
         for part in self.place.blocks if block is None else (block,):
             for start in range(part.start, part.stop, self.chunk_rows):
                 yield slice(start, min(start + self.chunk_rows, part.stop))
                 self.store.release()
 
     def matrices(self, widths: Mapping[Key, int], make: Callable[[slice], Mapping[Key, Tensor]]) -> dict[Key, Tensor]:
-        """Matrices of these widths with a row for each sample, of which `make(rows)` gives some rows at a time."""
+        """Matrices with a row for each sample, made some rows at a time.
+
+        Parameters
+        ----------
+        widths : mapping
+            The number of columns of each matrix, by its name.
+        make : callable
+            Gives some rows of each matrix, by its name.
+
+        Returns
+        -------
+        dict
+            The matrices by name.
+        """
         made = {key: self.empty(width) for key, width in widths.items()}
 
         def fill(block: slice) -> None:
@@ -124,18 +170,52 @@ class Samples:
         return made
 
     def empty(self, width: int) -> Tensor:
-        """A matrix with a row for each sample, to be filled."""
+        """A matrix with a row for each sample, to be filled.
+
+        Parameters
+        ----------
+        width : int
+            Its columns.
+
+        Returns
+        -------
+        Tensor
+            In memory, or a map of a file.
+        """
         return self.store.empty(len(self.X), width, self.X.dtype, self.X.device)
 
     def most(self, measure: Callable[[Tensor], float], matrix: Tensor) -> float:
-        """The largest of the numbers that are measured of chunks of a matrix's rows; NaN if one of them is."""
+        """The largest of the numbers that are measured of chunks of a matrix's rows.
+
+        Parameters
+        ----------
+        measure : callable
+            A number of some rows.
+        matrix : Tensor
+            A row for each sample.
+
+        Returns
+        -------
+        float
+            NaN if one of the numbers is.
+        """
         numbers = [measure(matrix[rows]) for rows in self.chunks()]
         return math.nan if any(map(math.isnan, numbers)) else max(numbers)
 
     def sums(self, terms: Callable[[slice], Mapping[Key, Tensor]]) -> dict[Key, Tensor]:
-        """The sums over all samples of `terms(rows)`, themselves sums over those rows, in float64.
+        """The sums over all samples of several terms, in float64.
 
         The sums of all ranks are added up in one go. `terms` may be called by several threads at a time.
+
+        Parameters
+        ----------
+        terms : callable
+            Of a slice of rows, the sums over those rows by their names.
+
+        Returns
+        -------
+        dict of Tensor
+            The sums by their names.
         """
 
         def add(some: Mapping[Key, Tensor], more: Mapping[Key, Tensor]) -> Mapping[Key, Tensor]:
@@ -152,15 +232,48 @@ class Samples:
         return added_up(self.reduce, added_in_pairs(of_each(of_block, self.place.blocks), add))
 
     def sum(self, term: Callable[[slice], Tensor]) -> Tensor:
-        """The sum over all samples of `term(rows)`, as `sums` does it."""
+        """The sum over all samples of `term(rows)`, as `sums` does it.
+
+        Parameters
+        ----------
+        term : callable
+            Of a slice of rows, the sum over those rows.
+
+        Returns
+        -------
+        Tensor
+            The sum over all.
+        """
         return self.sums(lambda rows: {"sum": term(rows)})["sum"]
 
     def weighted_sum(self, values: Callable[[slice], Tensor]) -> float:
-        """The weighted sum over samples of one number per sample."""
+        """The weighted sum over samples of one number per sample.
+
+        Parameters
+        ----------
+        values : callable
+            Of a slice of rows, the number of each.
+
+        Returns
+        -------
+        float
+            The sum.
+        """
         return self.weighted_sums(lambda rows: {"sum": values(rows)})["sum"]
 
     def weighted_sums(self, values: Callable[[slice], Mapping[Key, Tensor]]) -> dict[Key, float]:
-        """The weighted sums over samples of some numbers per sample, each by its name."""
+        """The weighted sums over samples of some numbers per sample.
+
+        Parameters
+        ----------
+        values : callable
+            Of a slice of rows, the numbers of each by their names.
+
+        Returns
+        -------
+        dict of float
+            The sums by their names.
+        """
 
         def terms(rows: slice) -> dict[Key, Tensor]:
             numbers = {key: part.double() for key, part in values(rows).items()}
@@ -171,15 +284,52 @@ class Samples:
         return {key: float(total) for key, total in self.sums(terms).items()}
 
     def weights(self, rows: slice) -> Tensor | None:
-        """The weights of some samples, if they have any."""
+        """The weights of some samples.
+
+        Parameters
+        ----------
+        rows : slice
+            The samples.
+
+        Returns
+        -------
+        Tensor or None
+            None where samples have no weights.
+        """
         return None if self.weight is None else self.weight[rows]
 
     def weigh(self, matrix: Tensor, rows: slice) -> Tensor:
-        """The rows of `matrix` multiplied by their samples' weights."""
+        """The rows of a matrix multiplied by their samples' weights.
+
+        Parameters
+        ----------
+        matrix : Tensor
+            A row for each of the samples.
+        rows : slice
+            The samples.
+
+        Returns
+        -------
+        Tensor
+            The matrix itself where samples have no weights.
+        """
         return matrix if self.weight is None else matrix * self.weight[rows, None]
 
     def constant(self, key: Hashable, compute: Callable[[], Tensor]) -> Tensor:
-        """A tensor that depends on X and the weights alone, computed once for these samples."""
+        """A tensor that depends on X and the weights alone, computed once for these samples.
+
+        Parameters
+        ----------
+        key : hashable
+            Its name.
+        compute : callable
+            What computes it when it is first asked for.
+
+        Returns
+        -------
+        Tensor
+            The tensor.
+        """
         if key not in self._constants:
             self._constants[key] = compute()
         return self._constants[key]

@@ -19,15 +19,32 @@ from tikhonet.network.registry import Registry
 
 
 class ConvexSet(ABC):
-    """A closed convex set of matrices."""
+    """A closed convex set of matrices, which V or W must stay in.
+
+    A subclass gives `project` and `violation`; with a `name` of its own estimators know it by that. A projection leaves
+    every point of the set as it is, bit for bit, and its result is in the set as stored, rounding included.
+
+    Attributes
+    ----------
+    name : str
+        By which estimators know it.
+    everything : bool
+        Whether it holds all matrices, so that nothing needs to be projected.
+    cone : bool
+        Whether it holds all multiples of its matrices, so that units do not matter.
+
+    Examples
+    --------
+    >>> from tikhonet import ConvexSet
+    >>> sorted(ConvexSet.kinds)
+    ['frobenius', 'l1', 'l2', 'nonnegative']
+    """
 
     name: ClassVar[str]
     kinds: ClassVar[Registry[type[ConvexSet]]] = Registry("constraint")
     everything: ClassVar[bool] = False
-    """Whether it holds all matrices, so that nothing needs to be projected."""
 
     cone: ClassVar[bool] = False
-    """Whether it holds all multiples of its matrices, so that units do not matter."""
 
     @property
     def bounded(self) -> bool:
@@ -40,30 +57,104 @@ class ConvexSet(ABC):
 
     @abstractmethod
     def project(self, M: Tensor) -> Tensor:
-        """The nearest point of the set."""
+        """The nearest point of the set.
+
+        Parameters
+        ----------
+        M : Tensor
+            A matrix.
+
+        Returns
+        -------
+        Tensor
+            M itself where it is in the set.
+        """
 
     def project_(self, M: Tensor) -> Tensor:
-        """The nearest point of the set, written over M."""
+        """The nearest point of the set, written over M.
+
+        Parameters
+        ----------
+        M : Tensor
+            A matrix; overwritten.
+
+        Returns
+        -------
+        Tensor
+            M itself.
+        """
         return M.copy_(self.project(M))
 
     def shrink(self, M: Tensor) -> Tensor:
-        """A point of the set near M that has the zeros of M; a ball scales M down and makes no others."""
+        """A point of the set near M that has the zeros of M; a ball scales M down and makes no others.
+
+        Parameters
+        ----------
+        M : Tensor
+            A matrix.
+
+        Returns
+        -------
+        Tensor
+            A matrix of the set.
+        """
         return self.project(M)
 
     @abstractmethod
     def violation(self, M: Tensor) -> float:
-        """How far M breaks the set's inequality, in its own units; at most 0 inside."""
+        """How far M breaks the set's inequality, in its own units.
+
+        Parameters
+        ----------
+        M : Tensor
+            A matrix.
+
+        Returns
+        -------
+        float
+            At most 0 inside.
+        """
 
     def contains(self, M: Tensor, tol: float = 0.0) -> bool:
+        """Whether M is in the set.
+
+        Parameters
+        ----------
+        M : Tensor
+            A matrix.
+        tol : float, default=0.0
+            By how much it may break the inequality.
+
+        Returns
+        -------
+        bool
+            The answer.
+        """
         return self.violation(M) <= tol
 
     def check(self, shape: tuple[int, int], name: str) -> None:  # noqa: B027 (most sets fit every shape)
-        """Raise if matrices of this shape cannot be in the set."""
+        """Raise if matrices of this shape cannot be in the set.
+
+        Parameters
+        ----------
+        shape : (int, int)
+            Rows and columns.
+        name : str
+            What the matrix is called, for the error.
+        """
 
 
 @dataclass(frozen=True)
 class Everything(ConvexSet):
-    """All matrices."""
+    """All matrices: no constraint.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Everything
+    >>> Everything().contains(torch.tensor([[1e9]]))
+    True
+    """
 
     everything: ClassVar[bool] = True
     cone: ClassVar[bool] = True
@@ -77,7 +168,15 @@ class Everything(ConvexSet):
 
 @dataclass(frozen=True)
 class NonNegative(ConvexSet):
-    """M >= 0."""
+    """The matrices without negative entries: M >= 0.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import NonNegative
+    >>> NonNegative().project(torch.tensor([[-1.0, 2.0]]))
+    tensor([[0., 2.]])
+    """
 
     name = "nonnegative"
     cone: ClassVar[bool] = True
@@ -94,7 +193,22 @@ class NonNegative(ConvexSet):
 
 @dataclass(frozen=True)
 class Box(ConvexSet):
-    """lower <= M <= upper, the bounds numbers or matrices of M's shape."""
+    """The matrices between two bounds: lower <= M <= upper.
+
+    Parameters
+    ----------
+    lower : float or Tensor, default=-1.0
+        A number, or a matrix of M's shape.
+    upper : float or Tensor, default=1.0
+        A number, or a matrix of M's shape.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Box
+    >>> Box(0, 1).project(torch.tensor([[-1.0, 0.5, 2.0]]))
+    tensor([[0.0000, 0.5000, 1.0000]])
+    """
 
     lower: float | Tensor = -1.0
     upper: float | Tensor = 1.0
@@ -170,13 +284,35 @@ class Ball(ConvexSet):
 
     @abstractmethod
     def norm(self, M: Tensor) -> Tensor:
-        """The norm of each row (a column vector) or of the whole, computed in float64."""
+        """The norm of each row (a column vector) or of the whole, computed in float64.
+
+        Parameters
+        ----------
+        M : Tensor
+            A matrix.
+
+        Returns
+        -------
+        Tensor
+            The norms.
+        """
 
     def violation(self, M: Tensor) -> float:
         return float(self.norm(M).max()) - self.radius
 
     def shrink(self, M: Tensor) -> Tensor:
-        """Scale down what is outside the ball until it is inside as stored."""
+        """Scale down what is outside the ball until it is inside as stored.
+
+        Parameters
+        ----------
+        M : Tensor
+            A matrix.
+
+        Returns
+        -------
+        Tensor
+            A matrix of the set.
+        """
         for margin in (1, 2, 4, 8, torch.inf):  # once is nearly always enough; subnormals end at zero
             norm = self.norm(M)
             outside = norm > self.radius
@@ -189,7 +325,21 @@ class Ball(ConvexSet):
 
 @dataclass(frozen=True)
 class FrobeniusBall(Ball):
-    """|M|_F <= radius."""
+    """The matrices whose squares add up to at most ``radius^2``: ``|M|_F <= radius``.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        The largest norm of the matrix.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import FrobeniusBall
+    >>> FrobeniusBall(5.0).project(torch.tensor([[6.0], [8.0]]))
+    tensor([[3.0000],
+            [4.0000]])
+    """
 
     name = "frobenius"
 
@@ -203,7 +353,21 @@ class FrobeniusBall(Ball):
 
 @dataclass(frozen=True)
 class RowL2Ball(Ball):
-    """|M_k|_2 <= radius for every row k."""
+    """The matrices each of whose rows has a Euclidean norm of at most `radius`: ``|M_k|_2 <= radius``.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        The largest norm of a row.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import RowL2Ball
+    >>> RowL2Ball(5.0).project(torch.tensor([[3.0, 4.0], [6.0, 8.0]]))
+    tensor([[3.0000, 4.0000],
+            [3.0000, 4.0000]])
+    """
 
     name = "l2"
 
@@ -217,7 +381,22 @@ class RowL2Ball(Ball):
 
 @dataclass(frozen=True)
 class RowL1Ball(Ball):
-    """|M_k|_1 <= radius for every row k: the set of the paper's BCD-S (Sec. 3.3.1), radius 1 there."""
+    """The matrices each of whose rows has absolute values that add up to at most `radius`: ``|M_k|_1 <= radius``.
+
+    The set of the paper's BCD-S (Sec. 3.3.1), where the radius is 1. Its projection makes zeros.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        The largest sum of a row.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import RowL1Ball
+    >>> RowL1Ball(1.0).project(torch.tensor([[2.0, 0.5]]))
+    tensor([[1., 0.]])
+    """
 
     name = "l1"
 

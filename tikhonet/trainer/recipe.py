@@ -35,6 +35,8 @@ class Preset:
     """A first step that is given is (3 / N)^depth_power as long in networks of N > 3 layers."""
     change: float | None = None
     """A first step in place of the rule's, after which steps fall linearly."""
+    decay: float = 0.0
+    """How much weights shrink in a step, over the relative change that it makes in a layer."""
     widest: int | None = None
     """The columns of a layer's weights from which on its metric and damping are those of `USUAL`; None is never."""
 
@@ -57,7 +59,7 @@ USUAL = Preset(
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
 SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
-"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md). The rule's
+"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/log/sparse.md). The rule's
 steps are no better there than a given first one, since weights that go leave something to mend to the end."""
 CONFINED: dict[str, Any] = {"change": 0.3, "momentum": 0.95}
 """The steps of weights in a set: in the l1 ball those of the rule end with twice as many nonzeros at the same error."""
@@ -83,7 +85,7 @@ to the end, and the directions in which inputs vary little count as much as the 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The constants of a step; None is what suits network and run (`DEEP`, `IMAGES`, `SPARSE`, `LASTING`, `USUAL`).
+    """The constants of a step of the stochastic trainer; None is what suits network and run.
 
     They hold for batches of 1000 rows and are converted for others, so that a setting means the same per sample.
 
@@ -94,8 +96,12 @@ class Recipe:
         relative change of a layer's pre-activations in a run that is not long.
     momentum : float, optional
         The memory of the direction of the W-steps, in [0, 1), by step; beside `change`, by 1000 rows.
-    damping_U, damping_W, ridge_V : float
-        The damping of the u- and the W-step and the ridge of the V-step, relative to the mean eigenvalue of each.
+    damping_U : float, default=30.0
+        The damping of the u-step, relative to the mean eigenvalue of its matrix.
+    damping_W : float, optional
+        The damping of the W-step, relative to the mean eigenvalue of the inputs' Gram matrix.
+    ridge_V : float, optional
+        The ridge of the V-step, relative to the mean eigenvalue of the features' Gram matrix.
     memory : float, default=0.94
         The memory of the running sums, in [0, 1).
     averaging : float, default=0.98
@@ -108,11 +114,14 @@ class Recipe:
         Where random weights come from (`network/initial.py`).
     initial_scale : float, default=0.5
         The rms of the pre-activations that random weights begin with.
-    metric : str, optional
-        The metric of the W-step (`statistics.py`): by the "leading" eigenpairs of the inputs' Gram matrix, or by the
-        "full" matrix.
-    drop_inputs, drop_features : float, optional
-        Shares of the inputs and of the last hidden layer that are set to zero at random in training, as a regulariser.
+    metric : {"leading", "full"}, optional
+        The metric of the W-step: by the leading eigenpairs of the inputs' Gram matrix, or by the full matrix.
+    drop_inputs : float, optional
+        The share of the inputs that are set to zero at random in training, as a regulariser.
+    drop_features : float, optional
+        The share of the last hidden layer that is set to zero at random in training.
+    decay : float, optional
+        How much the weights shrink in a step, over the relative change that it makes in their layer; biases do not.
     """
 
     change: float | None = None
@@ -129,6 +138,7 @@ class Recipe:
     metric: str | None = None
     drop_inputs: float | None = None
     drop_features: float | None = None
+    decay: float | None = None
 
     def __post_init__(self) -> None:
         check_initial(self.initial)
@@ -137,14 +147,26 @@ class Recipe:
         if self.metric is not None and self.metric not in Gram.kinds:
             raise ValueError(f"metric must be {', '.join(map(repr, Gram.kinds))} or None, got {self.metric!r}")
         check_numbers(self, SHARE_OR_NONE, ["memory", "averaging"])
-        check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features"], optional=True)
+        check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features", "decay"], optional=True)
         check_numbers(self, POSITIVE, ["damping_U", "initial_scale"])
         check_numbers(self, POSITIVE, ["change", "damping_W", "ridge_V"], optional=True)
 
     def preset(self, network: Network, long: bool = False, confined: bool = False) -> Preset:
         """The constants that are given here, and for the rest those that suit the network and the run's length.
 
-        `confined` says whether weights must stay in a set.
+        Parameters
+        ----------
+        network : Network
+            The network to train.
+        long : bool, default=False
+            Whether the run is a long one.
+        confined : bool, default=False
+            Whether weights must stay in a set.
+
+        Returns
+        -------
+        Preset
+            All constants of a step.
         """
         names = [part.name for part in fields(Preset) if hasattr(self, part.name)]
         given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
@@ -156,5 +178,18 @@ class Recipe:
         return replace(DEEP if deep_and_plain(network) else shallow, **given)
 
     def place(self, set_: ConvexSet, M: Tensor) -> Tensor:
-        """The nearest point of the set; under a budget, one near M that has M's zeros and, in a ball, no others."""
+        """The nearest point of a set; under a budget, one near M that has M's zeros and, in a ball, no others.
+
+        Parameters
+        ----------
+        set_ : ConvexSet
+            The set.
+        M : Tensor
+            A matrix.
+
+        Returns
+        -------
+        Tensor
+            A matrix of the set.
+        """
         return set_.shrink(M) if self.budget else set_.project(M)

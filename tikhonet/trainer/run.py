@@ -20,6 +20,7 @@ from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import Status
 from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.network.arguments import COUNT, SEED, check_numbers, check_type
+from tikhonet.network.docstrings import with_inherited
 from tikhonet.network.graph import Array, Weights
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, Samples, keep
@@ -43,11 +44,18 @@ CLEAN_RIDGE = 0.01
 Watch = Callable[[Epoch], bool | None]
 
 
+@with_inherited
 @dataclass(frozen=True, kw_only=True)
 class Stochastic(Recipe):
-    """Mini-batch block coordinate descent; the parameters of its steps, its start and its sparsity are `Recipe`'s.
+    """Mini-batch block coordinate descent: the trainer that learns.
 
-    With a `budget` the run ends with a least-squares refit on its support.
+    Each batch makes one step of the blocks. The u-step gives every layer a target; V is solved for on running sums;
+    each W takes the damped least-squares step towards its target, as long as a relative change of the layer allows:
+
+        ``dW = -R (G + damping I)^-1, G the running Gram matrix of the layer's inputs``
+
+    With a `budget` the run ends with a least-squares refit on its support. Constants that are None are those that suit
+    network and run. They hold for batches of 1000 rows and are converted for others.
 
     Parameters
     ----------
@@ -63,6 +71,17 @@ class Stochastic(Recipe):
     refit : bool, default=True
         Whether V is at last fitted to the features without dropout, one more forward pass; else it is the running
         average.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Network, Problem, Stochastic
+    >>> X = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
+    >>> y = (X[:, 0] * X[:, 1] > 0).long()
+    >>> problem = Problem(Network.chain([4, 16], bias=True), lift="fenchel", gamma=1.0)
+    >>> training = Stochastic(epochs=5, batch_size=50).run(problem, X, problem.loss.encode(y))
+    >>> training.blocks.V.shape, training.status.name
+    (torch.Size([2, 16]), 'FINISHED')
     """
 
     epochs: int = 10
@@ -101,12 +120,43 @@ class Stochastic(Recipe):
     ) -> Training:
         """Train on arrays X and targets, or on an iterable of batches given as X alone.
 
-        `validation` is (X, targets) or (X, targets, weight), or a list of such, of which the last decides: the epoch
-        with the least loss on it is returned, or with the best `metric` of targets, scores and weights. `start`
-        holds weights to begin with; `resume` the state of a run to go on with, also one from within an epoch. `watch`
-        is called after every epoch, and ends the run by returning True. `reduce` adds up over the ranks of a run on
-        many machines (`Ranks`), each with rows of its own, batches of `batch_size` of them, the same seed and answers
-        of `watch`. `slot` keeps the state between steps; a state that it has is gone on from, before all others.
+        Parameters
+        ----------
+        problem : Problem
+            Network, loss, lift and sets.
+        X : Tensor, array or iterable of tuple of Tensor
+            Inputs, samples x width, or batches of (X, targets) or (X, targets, weight).
+        targets : Tensor or array, optional
+            Encoded targets, samples x outputs; `problem.loss.encode(y)` makes them of labels.
+        weight : Tensor or array, optional
+            A number for each sample.
+        validation : tuple or list of tuple, optional
+            (X, targets) or (X, targets, weight), or a list of such, of which the last decides: the epoch with the least
+            loss on it is returned, or with the best `metric`.
+        metric : Metric, optional
+            A measure of targets, scores and weights, which epochs are compared by in place of the loss.
+        start : dict of (n, m) to Tensor, optional
+            Weights to begin with.
+        resume : TrainingState, optional
+            The state of a run to go on with, also one from within an epoch.
+        seed : int, default=0
+            Fixes the start and the order of the rows.
+        dtype : torch.dtype, default=torch.float32
+            The type to compute in.
+        device : torch.device or str, default="cpu"
+            Where to compute.
+        reduce : callable, default=keep
+            Adds up over the ranks of a run on many machines (`Ranks`), each with rows of its own, batches of
+            `batch_size` of them, the same seed and answers of `watch`.
+        watch : callable, optional
+            Called after every epoch; it ends the run by returning True.
+        slot : Slot, default=NOWHERE
+            Keeps the state between steps; a state that it has is gone on from, before all others.
+
+        Returns
+        -------
+        Training
+            The network, its epochs, and how the run ended.
         """
         check_type("problem", problem, Problem)
         check_type("resume", resume, TrainingState, NoneType)
@@ -135,9 +185,27 @@ class Stochastic(Recipe):
     def refit_V(
         self, problem: Problem, V: Tensor, batches: Iterable[Batch], unit: float = 1.0, reduce: Reduce = keep
     ) -> Tensor:
-        """V-step on features, which the batches hold in place of X, in this unit, so that no square overflows.
+        """The V-step on the features of all rows.
 
         Losses that are not quadratic begin at V and iterate the batches many times.
+
+        Parameters
+        ----------
+        problem : Problem
+            Its loss and the set of V.
+        V : Tensor
+            Where to begin.
+        batches : iterable of Batch
+            With features in place of X.
+        unit : float, default=1.0
+            The unit of the features, so that no square overflows.
+        reduce : callable, default=keep
+            Adds up over the ranks of a run on many machines.
+
+        Returns
+        -------
+        Tensor
+            The classifier.
         """
         ridge = CLEAN_RIDGE * self.preset(problem.network).ridge_V
         return fit_classifier(problem, V, batches, ridge, unit, reduce)
@@ -155,7 +223,14 @@ class _Run:
     slot: Slot
 
     def go(self, state: TrainingState, watch: Watch | None) -> Training:
-        found = self.slot.resume(state, self.stepper.try_out(state, self.first))
+        try_out = self.stepper.try_out(state, self.first)
+
+        def check(found: TrainingState) -> None:
+            if not 0 <= found.end <= self.solver.epochs:
+                raise ValueError(f"its end must lie in 0 to {self.solver.epochs} epochs, got {found.end}")
+            try_out(found)
+
+        found = self.slot.resume(state, check)
         state, (status, detail) = found or state, self.slot.ended or (None, "")
         if found and not status and state.epochs and state.opened is None and watch and watch(state.epochs[-1]):
             status = Status.INTERRUPTED  # as it was when the state was kept

@@ -66,20 +66,48 @@ def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
 
 @dataclass(frozen=True)
 class Training:
-    """A finished run: V and W (`blocks.U` is empty unless polished), and its epochs."""
+    """A finished run of the stochastic trainer: V and W, and its epochs.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was trained.
+    blocks : Blocks
+        V and W; its U is empty unless the run was polished.
+    status : Status
+        How the run ended.
+    epochs : list of Epoch
+        Loss, validation loss and error, and seconds of each epoch.
+    state : TrainingState
+        The state to go on from; baselines keep their own here.
+    detail : str, default=""
+        Where a NONFINITE run broke.
+    polished : Result, optional
+        The full-batch run that finished it: its history says what it cost and what it changed.
+    sparsity : Sparsity, optional
+        Which weights are zero, and why; None where it was not measured.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Network, Problem, Stochastic
+    >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+    >>> problem = Problem(Network.chain([3, 8], bias=True), lift="fenchel", gamma=1.0)
+    >>> training = Stochastic(epochs=2, batch_size=32).run(problem, X, X[:, :1].abs())
+    >>> training.status.name, [epoch.number for epoch in training.epochs]
+    ('FINISHED', [1, 2])
+    """
 
     problem: Problem
     blocks: Blocks = field(repr=False)
     status: Status
     epochs: list[Epoch] = field(repr=False)
     state: Any = field(repr=False)
-    """A `TrainingState` to go on from; baselines keep their own here."""
     detail: str = ""
     polished: Result | None = field(default=None, repr=False)
-    """The full-batch run that finished it: its history says what it cost and what it changed."""
     sparsity: Sparsity | None = field(default=None, repr=False)
-    """Which weights are zero, and why; None where it was not measured."""
 
     @property
     def message(self) -> str:
+        """How the run ended, in a sentence."""
         return f"{self.status.value} ({self.detail})" if self.detail else self.status.value

@@ -36,18 +36,28 @@ SMALL = 0.06
 class Budget:
     """How many weights may be nonzero: a share of them, rounded down, but at least one.
 
-    Biases are neither counted nor removed (but for those of removed units).
+    Biases are neither counted nor removed (but for those of removed units). The share falls over a run of T steps as
+
+        ``density(t) = share + (1 - share) (1 - t / (frozen T))^3, until t = frozen T``
 
     Parameters
     ----------
     share : float
         The share to keep, in (0, 1].
-    over : str, default="layer"
-        Of what (`scopes.py`): "row" gives every row of every W[n, m] the same number, "layer" every layer, "network"
-        one number to all. "units" keeps a share of the hidden units of every layer instead, with all their weights;
-        layers with an identity source stay whole.
+    over : {"row", "layer", "network", "units"}, default="layer"
+        Of what: "row" gives every row of every W[n, m] the same number, "layer" every layer, "network" one number to
+        all. "units" keeps a share of the hidden units of every layer instead, with all their weights; layers with an
+        identity source stay whole.
     frozen : float, default=0.6
         The share of a run after which the support stays.
+
+    Examples
+    --------
+    >>> from tikhonet import Budget, Network
+    >>> Budget(0.1).allowed(Network.chain([10, 20]))
+    20
+    >>> Budget(0.1).density(0.0), Budget(0.1).density(0.6)
+    (1.0, 0.1)
     """
 
     share: float
@@ -61,10 +71,17 @@ class Budget:
 
     @property
     def scope(self) -> Scope:
+        """What the share is taken of."""
         return Scope.kinds[self.over]()
 
     def check(self, problem: Problem) -> None:
-        """Raise where the network has nothing to remove or a set forbids zeros; warn where the share cannot be met."""
+        """Raise where the network has nothing to remove or a set forbids zeros; warn where the share cannot be met.
+
+        Parameters
+        ----------
+        problem : Problem
+            Network and sets.
+        """
         network = problem.network
         self.scope.check(network)
         self.warn_unmet(network)
@@ -73,7 +90,13 @@ class Budget:
                 raise ValueError(f"the set of W[{pair[0]}, {pair[1]}] must hold zero for a budget, got {problem.W_set}")
 
     def warn_unmet(self, network: Network) -> None:
-        """Warn where rounding leaves more than the share, with the least that each scope can meet."""
+        """Warn where rounding leaves more than the share, with the least that each scope can meet.
+
+        Parameters
+        ----------
+        network : Network
+            The network.
+        """
         scope, least = self.scope, {name: kind().least(network) for name, kind in Scope.kinds.items()}
         kept, total = (scope.allowed(network, share) for share in (self.share, 1.0))
         if kept > self.share * total * (1 + 1e-9):
@@ -85,7 +108,18 @@ class Budget:
             )
 
     def density(self, done: float) -> float:
-        """The share to keep when this share of a run is done."""
+        """The share to keep when some of a run is done.
+
+        Parameters
+        ----------
+        done : float
+            The share of the run.
+
+        Returns
+        -------
+        float
+            The share of the weights.
+        """
         left = 1 - done / self.frozen if done < self.frozen else 0.0
         return self.share + (1 - self.share) * left**3
 
@@ -97,12 +131,42 @@ class Budget:
         power: Mapping[int, Tensor] | None = None,
         density: float | None = None,
     ) -> Support:
-        """The support of this density (None: of the share) by the mean squares `power[m]` of the units (None: ones)."""
+        """The weights that are kept.
+
+        Parameters
+        ----------
+        network : Network
+            The network.
+        W : dict of (n, m) to Tensor
+            Its matrices.
+        V : Tensor
+            The classifier.
+        power : mapping of int to Tensor, optional
+            The mean squares of the units of each layer; ones where it is None.
+        density : float, optional
+            The share to keep; that of the budget where it is None.
+
+        Returns
+        -------
+        dict of (n, m) to Tensor
+            A mask for each matrix.
+        """
         power = {m: V.new_ones(width) for m, width in enumerate(network.widths)} if power is None else power
         return self.scope.choose(network, W, V, power, self.share if density is None else density)
 
     def allowed(self, network: Network) -> int:
-        """How many weights may be nonzero in all; for units, how many are kept of the layers that can lose some."""
+        """How many weights may be nonzero in all; for units, how many are kept of the layers that can lose some.
+
+        Parameters
+        ----------
+        network : Network
+            The network.
+
+        Returns
+        -------
+        int
+            The number.
+        """
         return self.scope.allowed(network, self.share)
 
 

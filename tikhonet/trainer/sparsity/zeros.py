@@ -24,9 +24,30 @@ Kind = Literal["none", "set", "budget", "budget and set"]
 
 @dataclass(frozen=True)
 class Sparsity:
-    """Exactly nonzero weights by edge, biases not counted; `kind` says what made the others zero.
+    """The exactly nonzero weights of a network, biases not counted, and what made the others zero.
 
-    "set": the set of W alone, so that the zeros emerge; "budget": a number of nonzeros was asked for.
+    Parameters
+    ----------
+    kind : {"none", "set", "budget", "budget and set"}
+        "set": the set of W alone, so that the zeros emerge; "budget": a number of nonzeros was asked for.
+    nonzeros : dict of (n, m) to int
+        Nonzero weights by edge.
+    weights : dict of (n, m) to int
+        All weights by edge.
+    budget : Budget, optional
+        The budget, where there was one.
+    allowed : int, optional
+        How many nonzeros the budget allows in all; units, where it is over units.
+    used : int, optional
+        How many of those there are.
+    refit : Refit, optional
+        The least-squares refit on the support.
+
+    Examples
+    --------
+    >>> from tikhonet import Sparsity
+    >>> Sparsity("set", nonzeros={(1, 0): 5}, weights={(1, 0): 20}).share
+    0.25
     """
 
     kind: Kind
@@ -34,9 +55,7 @@ class Sparsity:
     weights: dict[Pair, int]
     budget: Budget | None = None
     allowed: int | None = None
-    """How many nonzeros the budget allows in all; units, where it is over units."""
     used: int | None = None
-    """How many of those there are."""
     refit: Refit | None = None
 
     @property
@@ -45,7 +64,13 @@ class Sparsity:
         return sum(self.nonzeros.values()) / sum(self.weights.values()) if self.weights else 1.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The sparsity in plain words and numbers."""
+        """The sparsity in plain words and numbers.
+
+        Returns
+        -------
+        dict
+            With the keys kind, asked, over, share, nonzeros and weights.
+        """
         return {
             "kind": self.kind,
             "asked": self.budget.share if self.budget else None,
@@ -99,6 +124,34 @@ def compact(network: Network, W: Weights, V: Tensor) -> tuple[Network, Weights, 
     Hidden units that no unit kept and no bias feeds are zero for every input and left out, but every layer keeps at
     least one unit; of images, whole channels. An identity (or a mean) between layers that have lost different units
     becomes a learned edge, the matrix or filters that pick the same.
+
+    Parameters
+    ----------
+    network : Network
+        The network.
+    W : dict of (n, m) to Tensor
+        Its matrices, with zeros.
+    V : Tensor
+        The classifier.
+
+    Returns
+    -------
+    network : Network
+        The smaller network.
+    W : dict of (n, m) to Tensor
+        Its matrices.
+    V : Tensor
+        Its classifier.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tikhonet import Network, compact
+    >>> network = Network.chain([3, 4])
+    >>> W = {(1, 0): torch.tensor([[1.0, 0, 0], [0, 0, 0], [0, 1.0, 0], [0, 0, 0]])}
+    >>> smaller, W, V = compact(network, W, torch.ones(2, 4))
+    >>> smaller.widths, V.shape
+    ((3, 2), torch.Size([2, 2]))
     """
     check_type("network", network, Network)
     check_type("V", V, Tensor)
