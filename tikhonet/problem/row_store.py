@@ -39,12 +39,18 @@ class RowStore:
     def release(self) -> None:
         """Give back what memory holds of matrices that are in files."""
 
+    def __repr__(self) -> str:
+        return "IN_MEMORY"
+
 
 IN_MEMORY = RowStore()
 
 
 class MappedStore(RowStore):
     """Matrices in files of the folder of temporary files, each gone with the last tensor that shows it."""
+
+    def __repr__(self) -> str:
+        return "MappedStore()"
 
     def __init__(self) -> None:
         self._maps: WeakSet[mmap.mmap] = WeakSet()

@@ -76,8 +76,8 @@ class Samples:
         Rows that a pass over the data holds at a time.
     reduce : callable, default=keep
         Adds a tensor up over all ranks, as `Ranks` does; the identity in one process.
-    store : RowStore, optional
-        Where further matrices with a row for each sample are kept; in memory by default.
+    store : RowStore, default=IN_MEMORY
+        Where further matrices with a row for each sample are kept.
 
     Examples
     --------
