@@ -79,7 +79,7 @@ def descend(side, folder):
     before, clock = memory_now(), time.process_time()
     result = solver.run(problem, X if side == "on disk" else np.array(X), T)
     seconds, peak = time.process_time() - clock, memory_peak() - before
-    return {"seconds": seconds, "peak": peak, "accuracy": result.history.objective[-1], "budget": budget}
+    return {"seconds": seconds, "peak": peak, "objective": result.history.objective[-1], "budget": budget}
 
 
 def run(full_batch=False):
@@ -98,8 +98,7 @@ def run(full_batch=False):
     disk, memory = medians["on disk"], medians["in memory"]
     return {
         "rows": ROWS,
-        "columns": COLUMNS,
-        "data_bytes": ROWS * COLUMNS * 8,
+        "data_bytes": RATIO * disk["budget"],
         "sides": medians,
         "peak_over_budget": disk["peak"] / disk["budget"],
         "time_over_memory": disk["seconds"] / memory["seconds"],
