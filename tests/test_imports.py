@@ -34,6 +34,7 @@ BOUNDARIES = {
     "tikhonet.estimators.importances": "a definition of what matters, apart from the estimators that show it",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
     "tikhonet.estimators.loader_fit": "the one fit whose rows come anew at every epoch",
+    "tikhonet.estimators.large_fit": "fits of rows on disk, apart from the estimators",
     "tikhonet.hashing.asymmetric": "distances by scores, apart from the index that uses them",
     "tikhonet.hashing.frontier": "the choice of a share of bits, apart from the training that it judges",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",

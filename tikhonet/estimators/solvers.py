@@ -24,6 +24,7 @@ from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network, Weights
 from tikhonet.network.initial import deep_and_plain
 from tikhonet.problem.lifts import Fenchel, Lift, Tikhonov
+from tikhonet.problem.memory_budget import PER_ROW, bytes_of
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Validation
@@ -130,13 +131,18 @@ class FullBatch:
     ridge_W: float = 0.0
     goes_on: ClassVar[bool] = False
     """Whether a run can go on from the state of another: for partial_fit, budgets and rounds of codes."""
+    on_disk: ClassVar[bool] = True
+    """Whether rows may be on disk."""
     not_claimed: ClassVar[Mapping[str, str]] = NOT_CLAIMED
 
     def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
         """The solver for so many rows; without a network, for a shallow one."""
         parameters._budget()  # which it refuses
         limit = 100 if parameters.max_iter == "auto" else int(parameters.max_iter)
-        return BlockDescent(self.schedule, limit, parameters.tol, check_every=5, **self.options)
+        memory = parameters.memory_budget
+        budget = None if memory is None else max(0.0, bytes_of(memory) - PER_ROW * rows)
+        options = self.options | {"check_every": 5, "memory_budget": budget}
+        return BlockDescent(self.schedule, limit, parameters.tol, **options)
 
     def shared(self, solver: Any, ranks: int) -> Any:
         """The solver on one of so many ranks, which share its batches."""
@@ -163,6 +169,7 @@ class FullBatch:
 class NetworkBatch(FullBatch):
     """Full-batch descent on the network's own loss, of which a run can certify that it ends at a stationary point."""
 
+    on_disk: ClassVar[bool] = False
     not_claimed: ClassVar[Mapping[str, str]] = NetworkResult.not_claimed
 
     def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
@@ -176,7 +183,7 @@ class NetworkBatch(FullBatch):
 class MiniBatch:
     """The stochastic trainer, as `FullBatch` describes a solver."""
 
-    lift, gamma, ridge, ridge_W, goes_on = Fenchel, 1.0, 0.0, 0.0, True
+    lift, gamma, ridge, ridge_W, goes_on, on_disk = Fenchel, 1.0, 0.0, 0.0, True, True
     not_claimed: ClassVar[dict[str, str]] = {
         "convergence": "mini-batch steps do not settle at a stationary point, and no theorem says that they would",
         "descent": "a step may raise the objective",

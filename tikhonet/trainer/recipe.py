@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from tikhonet.network.arguments import COUNT, POSITIVE, SHARE_OR_NONE, check_numbers, check_type
+from tikhonet.network.arguments import COUNT, POSITIVE, SHARE_OR_NONE, check_choice, check_numbers, check_type
 from tikhonet.network.graph import Network
 from tikhonet.network.initial import Initial, check_initial, deep_and_plain
 from tikhonet.problem.sets import ConvexSet
@@ -127,6 +127,10 @@ class Recipe:
         The share of the last hidden layer that is set to zero at random in training.
     decay : float, optional
         How much the weights shrink in a step, over the relative change that it makes in their layer; biases do not.
+    products : {"float32", "bfloat16"}, default="float32"
+        The precision of what is multiplied in the products of a step over rows: "bfloat16" rounds weights, layers and
+        residuals to its 8 bits; sums, the V-step, metric and weights keep their type. A device multiplies such numbers
+        faster once ``torch.set_float32_matmul_precision("medium")`` allows it.
     """
 
     change: float | None = None
@@ -144,8 +148,10 @@ class Recipe:
     drop_inputs: float | None = None
     drop_features: float | None = None
     decay: float | None = None
+    products: str = "float32"
 
     def __post_init__(self) -> None:
+        check_choice("products", self.products, "float32", "bfloat16")
         check_initial(self.initial)
         check_numbers(self, COUNT, ["rank"])
         check_type("budget", self.budget, Budget, NoneType)
@@ -155,6 +161,21 @@ class Recipe:
         check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features", "decay"], optional=True)
         check_numbers(self, POSITIVE, ["damping_U", "initial_scale"])
         check_numbers(self, POSITIVE, ["change", "damping_W", "ridge_V"], optional=True)
+
+    def operand(self, M: Tensor) -> Tensor:
+        """A matrix as products over rows take it.
+
+        Parameters
+        ----------
+        M : Tensor
+            Weights, a layer or residuals.
+
+        Returns
+        -------
+        Tensor
+            Rounded, in the type that it had.
+        """
+        return M.bfloat16().to(M.dtype) if self.products == "bfloat16" else M
 
     def preset(self, network: Network, long: bool = False, confined: bool = False) -> Preset:
         """The constants that are given here, and for the rest those that suit the network and the run's length.

@@ -229,7 +229,14 @@ class _Run:
     slot: Slot
 
     def go(self, state: TrainingState, watch: Watch | None) -> Training:
-        found = self.slot.resume(state, self.stepper.try_out(state, self.first))
+        try_out = self.stepper.try_out(state, self.first)
+
+        def check(found: TrainingState) -> None:
+            if not 0 <= found.end <= self.solver.epochs:
+                raise ValueError(f"its end must lie in 0 to {self.solver.epochs} epochs, got {found.end}")
+            try_out(found)
+
+        found = self.slot.resume(state, check)
         state, (status, detail) = found or state, self.slot.ended or (None, "")
         if found and not status and state.epochs and state.opened is None and watch and watch(state.epochs[-1]):
             status = Status.INTERRUPTED  # as it was when the state was kept
