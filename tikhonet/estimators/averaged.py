@@ -26,6 +26,8 @@ AVERAGE_FROM = 300
 """Different rows from which two networks are averaged by themselves: a fit of fewer stays a fraction of a second."""
 AVERAGE_BELOW = 10_000
 """Different rows from which one network is enough: more data average by themselves, and a second costs seconds."""
+DECAY_FROM = 3000
+"""Different rows from which the weights on many columns decay by themselves; fewer were not tried."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -82,7 +84,8 @@ class AveragedEstimator(BCDEstimator):
             suited = next(suited for below, suited in self._by_rows if rows < below)
             for name, value in suited.items():
                 setattr(sized, name, value if isinstance(getattr(self, name), str) else getattr(self, name))
-        if isinstance(self.decay, str) and inputs.seen.n_features_in_ > MOST_CUT and self._plain():
+        wide = inputs.seen.n_features_in_ > MOST_CUT and rows >= DECAY_FROM
+        if isinstance(self.decay, str) and wide and self._plain():
             sized.decay = self._wide_decay
         return sized
 

@@ -96,8 +96,8 @@ class Parameters(BaseEstimator):
         (0, 0.4), and (0, 0.1) from 50,000 rows of a table on; for a classifier with `sparsity` (0.05, 0).
     decay : "auto" or float, default="auto"
         How much the weights shrink in a step of the stochastic solver, over the relative change that it makes in their
-        layer. "auto" is 0.05 for classifiers in memory where X has more than 100 columns, for at most three hidden
-        layers without `network`, `skip`, `constraint` and `sparsity`, and 0 otherwise.
+        layer. "auto" is 0.05 for classifiers in memory where X has more than 100 columns and 3,000 different rows,
+        for at most three hidden layers without `network`, `skip`, `constraint` and `sparsity`, and 0 otherwise.
     categorical_features : "from_dtype", array-like of names, places or bool, or None, default="from_dtype"
         The columns of X whose values are categories beside those that hold text or have such a type. A number that is
         missing counts as the median and has an indicator; of a category the 64 most frequent ones have an input each,
