@@ -212,7 +212,18 @@ class Ranks:
         return values
 
     def first(self, value: Found) -> Found:
-        """The value (anything that can be pickled) that the first rank gives, on all."""
+        """The value that the first rank gives, on all.
+
+        Parameters
+        ----------
+        value : object
+            That of this rank; anything that can be pickled.
+
+        Returns
+        -------
+        object
+            That of the first rank.
+        """
         if self.size == 1:
             return value
         values = [value]
@@ -221,7 +232,18 @@ class Ranks:
         return values[0]
 
     def to_first(self, rows: Tensor) -> Tensor:
-        """On the first rank the rows of all, in the order of the ranks; none elsewhere."""
+        """The rows of all ranks on the first one, in the order of the ranks.
+
+        Parameters
+        ----------
+        rows : Tensor
+            Those of this rank.
+
+        Returns
+        -------
+        Tensor
+            On the first rank those of all, and none elsewhere.
+        """
         counts, mine = [round(count) for count in self.each(len(rows))], rows.contiguous()
         if self.rank:
             with self._together():
@@ -235,7 +257,20 @@ class Ranks:
         return torch.cat(parts).to(rows.device) if self.size > 1 else rows
 
     def from_first(self, rows: Tensor, count: int) -> Tensor:
-        """So many rows of this rank, of those that the first one has for all; the others give an empty tensor."""
+        """The rows of this rank, of those that the first one has for all.
+
+        Parameters
+        ----------
+        rows : Tensor
+            On the first rank those of all, in the order of the ranks; an empty tensor elsewhere.
+        count : int
+            How many are for this rank.
+
+        Returns
+        -------
+        Tensor
+            So many rows.
+        """
         counts = [round(number) for number in self.each(count)]
         if self.rank:
             mine = rows.new_empty((count, *rows.shape[1:]), device="cpu")
