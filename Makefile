@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
 READY = $(VENV)/.ready
+CPU_BUILD = "set-up failed; where pip names triton, it found torch for GPUs: take the build for CPUs from PyTorch's own \
+index, as its install page says (PIP_EXTRA_INDEX_URL), and run make again"
 
 .PHONY: demo test browser compiler lint bench tables docs dist clean
 
@@ -50,12 +52,12 @@ dist: $(READY)
 	rm -rf dist
 	$(RUN) -m build --outdir dist
 	$(PYTHON) -m venv dist/smoke
-	dist/smoke/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
+	@dist/smoke/bin/python -m pip install --quiet -c constraints.txt dist/*.whl || { echo $(CPU_BUILD); exit 1; }
 	cd dist && smoke/bin/python ../tests/release/smoke.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet -c constraints.txt -e ".[dev]"
+	@$(RUN) -m pip install --quiet -c constraints.txt -e ".[dev]" || { echo $(CPU_BUILD); exit 1; }
 	touch $(READY)
 
 clean:

@@ -49,7 +49,10 @@ def mnist_digits() -> str:
         "proximal-s",
         "stochastic",
         "stochastic-s",
-        "adam",
+        "budget-10",
+        "budget-3",
+        "certified",
+        *SOLVERS[1:],
     ):
         own = found[name]
         objective = [record["objective"][-1] for record in own if record["objective"]]

@@ -107,6 +107,8 @@ def test_figures_and_images_are_visible(opened, width):
         ("b", "mean"),
         ("c", " s of 2:"),
         ("d", "W1: 100% nonzero"),
+        ("e", "Stochastic BCD\n1 epochs"),
+        ("f", "100.0% nonzero"),
         ("confusion", "0 taken for 0"),
     ],
 )

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from tests.paper.tiny import MNIST, TINY, few_digits
+from tikhonet.data import load
 from tikhonet.descent.result import Status
 from tikhonet.paper.experiment import load_records
 from tikhonet.paper.network_trials import stop_if_interrupted
@@ -23,7 +24,8 @@ from tikhonet.paper.runner import run, torch_threads
 
 QUICK, FULL = MNIST.sizes
 
-MEASURED = {"seconds", "wall", "hardware", "versions"}
+ADDED = {"budget-10", "budget-3", "certified"}
+MEASURED = {"seconds", "wall", "hardware", "versions", "course"}
 """What may differ between two runs of the same trial."""
 
 
@@ -47,11 +49,56 @@ def comparable(record):
 
 @pytest.mark.parametrize("size", [QUICK, FULL], ids=lambda size: size.name)
 def test_both_sizes_hold_the_papers_twelve_solvers_and_two_references(size):
-    found = methods(size)
+    found = {name: method for name, method in methods(size).items() if name not in ADDED}
     families = [method.family for method in found.values()]
     counts = {name: families.count(name) for name in dict.fromkeys(families)}
     assert counts == {"printed": 2, "proximal": 2, "stochastic": 2, "sgd": 6, "reference": 2}
     assert sum(method.sparse for method in found.values()) == 3
+
+
+def test_the_quick_size_adds_budgets_and_a_certified_descent():
+    assert set(methods(QUICK)) - set(methods(FULL)) == ADDED
+
+
+def test_cross_validation_tests_every_image_once_a_deal_and_learns_from_the_others():
+    data = MNIST.read("digits", load)
+    assert data.trials == (0, 1, 2, 3, 4, 5)
+    for deal in ((0, 1, 2), (3, 4, 5)):
+        parts = [data.of_trial(trial) for trial in deal]
+        assert sorted(number for part in parts for number in part.test_rows) == list(range(1797))
+        for part in parts:
+            assert (data.X[part.test_rows] == part.X_test).all()
+            assert len(part.X_train) + len(part.X_test) == 1797
+    assert (data.of_trial(0).test_rows != data.of_trial(3).test_rows).any()
+
+
+def test_a_record_says_which_images_were_wrong_and_what_shorter_runs_gave(records, data):
+    for record in records:
+        assert record.tested == len(data.y_test)
+        assert record.error == pytest.approx(100 * len(record.wrong) / record.tested)
+    short = {record.method: record.course for record in records}
+    assert [part["passes"] for part in short["adam"]] == [part["passes"] for part in short["stochastic"]] == [1]
+    assert short["alg1"] == short["stochastic-s"] == []
+
+
+def test_differences_are_paired_by_the_images(records):
+    results = MNIST.compare(records)
+    one, two = results.rows["stochastic"], results.rows["pixels"]
+    images = results.first.data["test"]
+    gaps = np.zeros(images)
+    for row, sign in ((one, 1), (two, -1)):
+        for record in row.records:
+            gaps[record.wrong] += sign / len(row.records)
+    gap, error = results.difference(one, two)
+    assert gap == pytest.approx(100 * gaps.mean())
+    assert error == pytest.approx(100 * gaps.std() / images**0.5)
+    assert results.difference(one, one) == (0.0, 0.0)
+
+
+def test_records_that_do_not_say_which_images_were_wrong_have_no_paired_error(records):
+    results = MNIST.compare([replace(record, tested=0, wrong=[]) for record in records])
+    assert results.difference(results.rows["adam"], results.rows["pixels"])[1] is None
+    assert results.rows["adam"].standard_error is None
 
 
 def test_alg_1_is_run_as_printed():

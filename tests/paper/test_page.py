@@ -30,9 +30,22 @@ def test_the_page_is_below_five_megabytes(report):
 
 def test_the_page_shows_every_part_of_the_report(html):
     parts = re.findall(r'<section id="(\w+)"', html)
-    assert parts == ["claims", "figures", "results", "certificates", "weights", "sparsity", "mistakes", "redo"]
-    assert re.findall(r'<figure id="figure-(\w+)"', html) == ["a1", "a2", "b", "c", "d", "confusion"]
+    assert parts == ["claims", "figures", "results", "added", "certificates", "weights", "sparsity", "mistakes", "redo"]
+    assert re.findall(r'<figure id="figure-(\w+)"', html) == ["a1", "a2", "b", "c", "d", "e", "f", "confusion"]
     assert "tikhonet reproduce mnist --quick" in html
+
+
+def test_the_contents_name_every_section_in_its_order(html):
+    nav = html.partition('<nav id="contents"')[2].partition("</nav>")[0]
+    sections = re.findall(r'<section id="(\w+)">\s*<h2>(.*?)</h2>', html)
+    assert re.findall(r'<a href="#(\w+)">(.*?)</a>', nav) == sections
+    assert len(sections) == html.count("<section")
+
+
+def test_the_page_opens_with_a_count_of_its_verdicts(html):
+    top = html.partition('<dl aria-label="Verdicts"')[2].partition("</dl>")[0]
+    counted = sum(map(int, re.findall(r'<span class="verdict \w+">(\d+) ', top)))
+    assert counted == html.count('<span class="said">')
 
 
 def test_every_run_has_its_certificate_on_the_page(html, output):
@@ -50,7 +63,9 @@ def test_every_file_that_the_page_names_is_there(html, output, report):
 
 def test_figures_come_as_png_and_pdf(report):
     openings = {".png": b"\x89PNG", ".pdf": b"%PDF"}
-    assert {path.stem for path in report.figures} == {f"figure_{name}" for name in ("a1", "a2", "b", "c", "d")}
+    assert {path.stem for path in report.figures} == {
+        f"figure_{name}" for name in ("a1", "a2", "b", "c", "d", "e", "f")
+    }
     assert all(path.read_bytes().startswith(openings[path.suffix]) for path in report.figures)
 
 

@@ -19,6 +19,9 @@ TINY = MnistSize(
     epochs=2,
     rates={"SGD": (0.01, 32), "Adam": (1e-3, 32)},
     threads=1,
+    shorter=(1,),
+    budgets=(10.0,),
+    certified={"ridge_V": 0.01, "ridge_W": 0.002, "max_iter": 3},
 )
 
 TINY_SPARSE = SparseSize(

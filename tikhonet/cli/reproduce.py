@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tikhonet.paper.experiment import Experiment
 
 EXAMPLE = "tikhonet reproduce mnist --quick --output mnist-quick"
-TRIALS = "0,1,2"
 
 
 def first_line(path: Path) -> str:
@@ -58,7 +57,12 @@ def reproduce(
     solvers: Annotated[
         str | None, typer.Option(help="Only these.", metavar="NAME,NAME,...", show_default="all")
     ] = None,
-    trials: Annotated[str, typer.Option(help="The seeds.", metavar="N,N,...")] = TRIALS,
+    trials: Annotated[
+        str | None,
+        typer.Option(
+            help="The seeds; of cross-validation, the parts.", metavar="N,N,...", show_default="0,1,2; of parts all"
+        ),
+    ] = None,
     epochs: Annotated[
         int | None, typer.Option(help="Passes of every solver; the paper's are 100.", min=1, metavar="N")
     ] = None,
@@ -86,8 +90,8 @@ def reproduce(
     check_name(name, chosen.data_sets, "--data")
     names = None if solvers is None else [part.strip() for part in solvers.split(",")]
     check_distinct(names or (), "--solvers")
-    options = {"solvers": names, "trials": parse_seeds(trials), "epochs": epochs}
-    given = {"--data": data, "--solvers": solvers, "--trials": None if trials == TRIALS else trials, "--epochs": epochs}
+    options = {"solvers": names, "trials": trials and parse_seeds(trials), "epochs": epochs}
+    given = {"--data": data, "--solvers": solvers, "--trials": trials, "--epochs": epochs}
     words = [str(word) for pair in given.items() if pair[1] is not None for word in pair]
     line = shlex.join(["tikhonet", "reproduce", experiment, f"--{size.name}", "--output", folder.name, *words])
     try:

@@ -36,6 +36,13 @@ class Claim:
     where: str = ""
 
 
+def count_verdicts(claims: Sequence[Claim]) -> list[list[tuple[int, Finding]]]:
+    """For each side that claims are judged by, how many findings have each verdict; holds first."""
+    sides = zip(*(claim.findings for claim in claims), strict=True)
+    kinds = [Finding("", holds) for holds in (True, False, None)]
+    return [[(sum(f.holds is kind.holds for f in side), kind) for kind in kinds] for side in sides]
+
+
 @dataclass(frozen=True)
 class Row:
     """One method over its trials."""
@@ -98,9 +105,9 @@ class Row:
     def holds(self, key: str) -> list[bool | None]:
         return [check["holds"] for _, check in self.checks(key)]
 
-    def values(self, values: Sequence[float]) -> Values:
-        """The method's row of a figure, with these values."""
-        return Values(self.label, self.title, self.family, values, self.sparse)
+    def values(self, values: Sequence[float], error: float | None = None) -> Values:
+        """The method's row of a figure, with these values, and the standard error of their mean where it is known."""
+        return Values(self.label, self.title, self.family, values, self.sparse, error)
 
 
 R = TypeVar("R", bound=Row)

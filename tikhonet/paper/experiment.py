@@ -31,6 +31,10 @@ EXPERIMENTS: dict[str, Experiment] = {}
 
 
 class Data(Protocol):
+    @property
+    def trials(self) -> Sequence[int]:
+        """The seeds that are run where none are asked for."""
+
     def describe(self) -> dict[str, Any]:
         """Everything that identifies the data in a record."""
 

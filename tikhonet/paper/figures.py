@@ -166,6 +166,8 @@ class Values:
     family: str
     values: Sequence[float]
     hollow: bool = False
+    error: float | None = None
+    """The standard error of the mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,11 +206,15 @@ class Dots(Rows):
         for place, row in enumerate(self.rows):
             colour, mean = COLOURS[row.family], sum(row.values) / len(row.values)
             ax.plot(row.values, [place] * len(row.values), "o", color=colour, ms=5.2, mew=0, alpha=0.55)
-            ax.hlines(place, min(row.values), max(row.values), color=colour, lw=1.4, alpha=0.45)
+            if row.error is None:
+                ax.hlines(place, min(row.values), max(row.values), color=colour, lw=1.4, alpha=0.45)
+            else:
+                ax.errorbar(mean, place, xerr=row.error, color=colour, lw=1.8, capsize=4, capthick=1.8)
             fill = COLOURS["paper"] if row.hollow else colour
             (spot,) = ax.plot([mean], [place], "o", ms=10, mfc=fill, mec=colour, mew=1.8)
             trials = ", ".join(map(self.form, row.values))
-            tip(spot, f"{row.title}\nmean {self.form(mean)}{self.unit} of {len(row.values)}: {trials}")
+            give = "" if row.error is None else f" ± {self.form(row.error)}"
+            tip(spot, f"{row.title}\nmean {self.form(mean)}{give}{self.unit} of {len(row.values)}: {trials}")
             ax.annotate(
                 self.form(mean),
                 (1, place),

@@ -25,6 +25,10 @@ SETS = ("digits", "mnist", "fashion-mnist")
 """The digits are scikit-learn's of 8 x 8 pixels, which need no download."""
 TRAINED, QUERIES = 5000, 1000
 UNSEEN = 3
+TRIALS = (0, 1, 2)
+"""The seeds that are run where none are asked for."""
+FOLDS, REPEATS = 3, 2
+"""Parts of a cross-validation, and how often the images are dealt out anew."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ class Images:
     shape: tuple[int, ...]
     labels: tuple[str, ...] = ()
     """The names of the classes, if they have any but their numbers."""
+    tested: NDArray[Any] | None = None
+    """The numbers of the test images among those that all trials test; None where they test the same."""
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
@@ -96,6 +102,19 @@ class Images:
     @property
     def classes(self) -> int:
         return int(self.y_train.max()) + 1
+
+    @property
+    def trials(self) -> tuple[int, ...]:
+        return TRIALS
+
+    def of_trial(self, seed: int) -> Images:
+        """What a trial learns from and is tested on: here always the same."""
+        return self
+
+    @property
+    def test_rows(self) -> NDArray[Any]:
+        """The numbers by which records know the test images."""
+        return np.arange(len(self.X_test)) if self.tested is None else self.tested
 
     def describe(self) -> dict[str, Any]:
         """Everything that identifies the data in a record; the digest is of pixels and labels as they are used."""
@@ -129,6 +148,52 @@ def read_images(name: str, load: Callable[[str, str], Dataset] = load) -> Images
     """One of `SETS`; `load(data set, split)` reads."""
     train, test = (load(name, split) for split in SPLITS)
     return Images(train.X, train.y, test.X, test.y, name, train.shape, train.classes)
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Images that are all learned from and all tested on, by cross-validation.
+
+    Trial t of `folds` x `repeats` tests the part t % folds of the deal t // folds, and learns from the others.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    name: str
+    shape: tuple[int, ...]
+    labels: tuple[str, ...] = ()
+    folds: int = FOLDS
+    repeats: int = REPEATS
+
+    @property
+    def trials(self) -> tuple[int, ...]:
+        return tuple(range(self.folds * self.repeats))
+
+    @property
+    def X_train(self) -> NDArray[Any]:
+        return self.of_trial(0).X_train
+
+    def of_trial(self, seed: int) -> Images:
+        """The part that a trial tests, each class by its share, and the others."""
+        from sklearn.model_selection import StratifiedKFold
+
+        deal, part = divmod(seed, self.folds)
+        parts = StratifiedKFold(self.folds, shuffle=True, random_state=deal).split(self.X, self.y)
+        train, test = list(parts)[part]
+        given = self.X[train], self.y[train], self.X[test], self.y[test]
+        return Images(*given, self.name, self.shape, self.labels, test)
+
+    def describe(self) -> dict[str, Any]:
+        first = self.of_trial(0)
+        sizes = {"test": len(self.X), "folds": self.folds, "sha256": digest(self.X, self.y)}
+        return first.describe() | sizes
+
+
+def read_folds(name: str, load: Callable[[str, str], Dataset] = load) -> Folds:
+    """All images of a data set, both splits together, for cross-validation."""
+    train, test = (load(name, split) for split in SPLITS)
+    X, y = (np.concatenate([getattr(part, axis) for part in (train, test)]) for axis in ("X", "y"))
+    return Folds(X, y, name, train.shape, train.classes)
 
 
 @dataclass(frozen=True)
@@ -168,6 +233,10 @@ class Database:
             raise ValueError(f"X_query must have {self.X.shape[1]} columns as X has, got {self.X_query.shape[1]}")
         if not np.isin(self.y_query, self.y).any():
             raise ValueError("y_query must share labels with y, or nothing could be found")
+
+    @property
+    def trials(self) -> tuple[int, ...]:
+        return TRIALS
 
     @cached_property
     def X_train(self) -> NDArray[Any]:

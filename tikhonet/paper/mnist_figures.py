@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tikhonet.paper.added_findings import CERTIFIED, time_to_error, zeros_by_budget
 from tikhonet.paper.figures import Axis, Bars, Dots, Line, Lines, Point
 from tikhonet.paper.network_results import NetworkRow, Networks
 from tikhonet.paper.sheets import Figure, short
@@ -12,6 +13,7 @@ from tikhonet.paper.sheets import Figure, short
 def mnist_figures(results: Networks) -> list[Figure]:
     """The figures of the five that there are records for."""
     found = [*objectives(results), errors(results)]
+    added = [time_to_error(results), zeros_by_budget(results)]
     if rows := results.family("printed", "proximal", "stochastic", "sgd"):
         found.append(seconds(results, rows))
     if rows := [row for row in results.rows.values() if row.nonzero and row.family != "reference"]:
@@ -27,12 +29,13 @@ def mnist_figures(results: Networks) -> list[Figure]:
                 what="nonzero",
             )
         )
-    return found
+    return found + [figure for figure in added if figure]
 
 
 def objectives(results: Networks) -> list[Figure]:
     """Objectives of the full-batch solvers after every iteration, and of the others after every epoch."""
     full, mini = results.family("printed", "proximal"), results.family("stochastic", "sgd")
+    full = [row for row in full if row.name != CERTIFIED]  # which minimises another objective
     found: list[Figure] = []
     if full:
         first = full[0].records[0]
@@ -78,9 +81,14 @@ def errors(results: Networks) -> Dots:
         name="b",
         title="(b) Test error",
         caption=f"Linear SVM refitted on the features of each network, {results.first.data['test']:,} test images. "
-        "Small dots are trials, the large one is their mean.",
+        "Small dots are trials, the large one is their mean"
+        + (", its bar the standard error over the images." if results.first.tested else "."),
         x=Axis("test error, %"),
-        rows=[row.values(row.scores) for row in results.rows.values() if row.scores and row.name != "pixels"],
+        rows=[
+            row.values(row.scores, row.standard_error)
+            for row in results.rows.values()
+            if row.scores and row.name != "pixels"
+        ],
         unit="%",
         references=[("raw pixels", pixels.score)] if pixels else [],
     )

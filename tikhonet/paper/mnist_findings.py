@@ -152,9 +152,10 @@ def sparseness(pair: Pair) -> Finding:
 @claim("Sec. 3.3.1", f"BCD-S is only {PAPER_GAP} points less accurate than BCD.")
 def sparse_gap(pair: Pair) -> Finding:
     dense, sparse = pair.dense, pair.sparse
-    gap, noise = sparse.score - dense.score, pair.results.noise(sparse.score, dense.score)
+    gap, noise = pair.results.difference(sparse, dense)
     if math.isnan(gap):
         return Finding("A run diverged.", None)
+    noise = pair.results.noise(sparse.score, dense.score) if noise is None else noise
     text = (
         f"{abs(gap):.2f} points {'less' if gap >= 0 else 'more'} accurate than BCD, at {sparse.density:.1f}% nonzeros."
     )
@@ -165,14 +166,26 @@ def against_sgd(results: Networks, row: NetworkRow) -> Finding:
     rivals, rival = results.family("sgd"), results.best("sgd")
     if rival is None or math.isnan(row.score):
         return Finding("There is nothing to compare with.", None)
-    beaten, noise = sum(row.score < other.score for other in rivals), results.noise(row.score, rival.score)
+    beaten = sum(row.score < other.score for other in rivals)
     text = f"{row.score:.2f}%, lower than {beaten} of {len(rivals)}; the best, {rival.title}, has {rival.score:.2f}%"
     untrained = results.rows.get("untrained")
     if untrained and not row.sparse:
         text += f", the untrained network {untrained.score:.2f}%"
-    gap = row.score - rival.score
-    verdict = None if abs(gap) < noise else gap < 0
-    return Finding(f"{text} (standard error of a difference {noise:.2f}).", verdict)
+    words, verdict = compared(results, row, rival)
+    return Finding(f"{text} ({words}).", verdict)
+
+
+def compared(results: Networks, row: NetworkRow, rival: NetworkRow) -> tuple[str, bool | None]:
+    """The difference of two errors in words, and whether the first is lower.
+
+    Paired by the test images, a difference within two standard errors cannot be told. Where records do not say which
+    images were wrong, it is one standard error, the largest that there can be.
+    """
+    gap, error = results.difference(row, rival)
+    if error is not None:
+        return f"difference {gap:+.2f} ± {error:.2f} points, paired", None if abs(gap) < 2 * error else gap < 0
+    noise = results.noise(row.score, rival.score)
+    return f"standard error of a difference {noise:.2f}", None if abs(gap) < noise else gap < 0
 
 
 def settled(row: NetworkRow) -> int:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any
 
+import numpy as np
 import torch
 
 from tikhonet.paper import pictures
@@ -37,10 +40,22 @@ class NetworkRecord(Record):
     residual: float | None
     """Norm of the projected gradient of Eq. 4 at the point reached, in float64."""
     start_residual: float | None
+    tested: int = 0
+    """Test images of the trial; 0 in records that do not say which were wrong."""
+    wrong: list[int] = field(default_factory=list)
+    """The numbers of the test images that the SVM has wrong."""
+    course: list[dict[str, Any]] = field(default_factory=list)
+    """Shorter runs of the same trial: passes, seconds and error of each."""
+
+    later = frozenset({"tested", "wrong", "course"})
 
     @property
     def score(self) -> float | None:
         return self.error
+
+
+SHORTER = {" as printed": "", " BCD": "", ", l1 ball": ", l1", " of the weights": "", "Descent on the n": "N"}
+"""Words of titles, and what figures have for them."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +66,34 @@ class NetworkRow(Row):
 
     @property
     def label(self) -> str:
-        return self.title.replace(" as printed", "").replace(" BCD", "").replace(", l1 ball", ", l1")
+        short = self.title
+        for words, fewer in SHORTER.items():
+            short = short.replace(words, fewer)
+        return short
 
     @property
     def sparse(self) -> bool:
         return self.records[0].sparse
+
+    @property
+    def mistakes(self) -> Counter[int]:
+        """How often each test image was wrong, over the trials."""
+        return Counter(number for record in self.records for number in record.wrong)
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of the mean error, over the test images; None where records do not say which were wrong."""
+        tests = [record.tested for record in self.records]
+        return spread_over_images(self.mistakes, sum(tests), self.records[0].data["test"]) if all(tests) else None
+
+    @property
+    def runs(self) -> list[tuple[float, float, list[float]]]:
+        """Passes, mean seconds and errors of the trials' shorter runs and of the whole ones."""
+        found = []
+        for parts in zip(*(record.course for record in self.records), strict=True):
+            errors = [math.nan if part["error"] is None else part["error"] for part in parts]
+            found.append((parts[0]["passes"], fmean(part["seconds"] for part in parts), errors))
+        return [*found, (self.passes, self.seconds, self.scores)]
 
     @property
     def pass_seconds(self) -> float:
@@ -95,6 +133,17 @@ class NetworkRow(Row):
         return [pictures.pattern(shown, name, f"{name}, {shown.nonzero[name]:.1f}%") for name in self.layers]
 
 
+def spread_over_images(sums: Mapping[int, float], tests: int, images: int) -> float:
+    """The standard error in percent of a mean over so many tests, of which each image has equally many.
+
+    `sums` has what the tests of an image add up to, where that is not 0.
+    """
+    each = tests / images
+    values = [count / each for count in sums.values()]
+    mean = sum(values) / images
+    return 100 * math.sqrt(max(0.0, sum(value**2 for value in values) / images - mean**2) / images)
+
+
 class Networks(Comparison[NetworkRow]):
     """All networks of a run; errors are in percent."""
 
@@ -104,6 +153,21 @@ class Networks(Comparison[NetworkRow]):
         """The dense method of these families with the lowest error."""
         rows = [row for row in self.family(*families) if not row.sparse and not math.isnan(row.score)]
         return min(rows, key=lambda row: row.score, default=None)
+
+    def difference(self, row: NetworkRow, other: NetworkRow) -> tuple[float, float | None]:
+        """The error of one method less that of another, and its standard error, paired by the test images.
+
+        Only trials that both have count. The standard error is None where records do not say which images were wrong.
+        """
+        common = {record.trial for record in row.records} & {record.trial for record in other.records}
+        if not common or math.isnan(row.score + other.score):
+            return row.score - other.score, None
+        one, two = (NetworkRow(tuple(r for r in side.records if r.trial in common)) for side in (row, other))
+        tests = [record.tested for record in (*one.records, *two.records)]
+        gaps = one.mistakes
+        gaps.subtract(two.mistakes)
+        error = spread_over_images(gaps, sum(tests) // 2, self.first.data["test"]) if all(tests) else None
+        return one.score - two.score, error
 
     def median_sgd(self, name: str) -> float:
         return float(median([getattr(row, name) for row in self.family("sgd")] or [math.nan]))
@@ -122,11 +186,22 @@ class NetworkExperiment(Experiment):
         return Networks.of(records, NetworkRow, self.order)
 
     def trial(self, method: NetworkMethod, data: Images, seed: int, watch: Watch) -> dict[str, Any]:
+        data = data.of_trial(seed)
         X, y = torch.tensor(data.X_train, dtype=torch.float32), torch.tensor(data.y_train, dtype=torch.int64)
-        outcome = method.train(X, method.problem.loss.encode(y, data.classes), seed, watch)
-        errors, scores = refit(method.problem.network, outcome, X, y, data, seed)
+        targets, network = method.problem.loss.encode(y, data.classes), method.problem.network
+        course = []
+        for short in method.shorter:
+            outcome = short.train(X, targets, seed, lambda step: None)
+            errors = refit(network, outcome, X, y, data, seed)[0]
+            course.append({name: outcome.fields[name] for name in ("passes", "seconds")} | {"error": errors["error"]})
+        outcome = method.train(X, targets, seed, watch)
+        errors, scores = refit(network, outcome, X, y, data, seed)
+        mistaken = np.zeros(0, int) if scores is None else data.test_rows[scores.argmax(1).numpy() != data.y_test]
         return outcome.fields | {
             **errors,
+            "tested": len(data.y_test),
+            "wrong": mistaken.tolist(),
+            "course": course,
             "sparse": method.sparse,
             "samples": len(X[: method.rows]),
             "nonzero": nonzero(outcome),

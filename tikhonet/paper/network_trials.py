@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -68,13 +68,24 @@ class NetworkMethod(Method):
     rows: int | None = field(default=None, kw_only=True)
     sparse: bool = field(default=False, kw_only=True)
     certified: int | None = field(default=None, kw_only=True)
+    shorter_epochs: tuple[int, ...] = field(default=(), kw_only=True)
+    """Epochs of shorter runs, each with steps of its own, which show what less time gives."""
 
     def settings(self) -> dict[str, Any]:
         """Every setting by name, read off the objects themselves."""
         problem = {name: value for name, value in plain(self.problem).items() if name != "network"}
         solver = {} if self.solver is None else plain(self.solver)
         name = type(self if self.solver is None else self.solver).__name__
-        return {"solver": name, "rows": self.rows, "certified": self.certified, **problem, **solver}
+        known = {"solver": name, "rows": self.rows, "certified": self.certified, **problem, **solver}
+        return known | ({"shorter": str(self.shorter_epochs)} if self.shorter_epochs else {})
+
+    @property
+    def shorter(self) -> list[NetworkMethod]:
+        """The method with fewer epochs."""
+        return [
+            replace(self, solver=replace(self.solver, epochs=epochs), shorter_epochs=())
+            for epochs in self.shorter_epochs
+        ]
 
     @abstractmethod
     def train(self, X: Tensor, targets: Tensor, seed: int, watch: Watch) -> Outcome:
@@ -97,7 +108,7 @@ class Pixels(NetworkMethod):
 
 
 class FullBatch(NetworkMethod):
-    """Block coordinate descent over all rows at once; the solver is a `BlockDescent`."""
+    """Block coordinate descent over all rows at once; the solver is a `BlockDescent` or a `NetworkDescent`."""
 
     @property
     def steps(self) -> int:

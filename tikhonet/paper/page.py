@@ -9,6 +9,7 @@ import csv
 import io
 import math
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tikhonet.network.extras import require
-from tikhonet.paper.comparison import Comparison
+from tikhonet.paper.comparison import Comparison, count_verdicts
 from tikhonet.paper.experiment import Experiment, Table, find_experiment, load_records
 from tikhonet.paper.records import Record, write_whole
 from tikhonet.paper.sheets import Figure, short
@@ -25,6 +26,8 @@ COMMON = ("experiment", "size", "method", "seed", "message")
 """Texts of a record that its table of trials leaves out."""
 SHARED = ("data", "settings", "versions", "hardware", "pictures")
 """Fields of a record that are no measurements."""
+CONTENTS = "<!-- contents -->"
+SECTION = re.compile(r'<section id="(\w+)">\s*<h2>(.*?)</h2>')
 ANSWERS = {True: "yes", False: "no", None: "cannot be told"}
 
 
@@ -60,19 +63,21 @@ def render(
     experiment: Experiment, results: Comparison[Any], figures: list[Figure], written: list[str], command: str | None
 ) -> str:
     columns = [column for column in experiment.columns(results) if not column.hidden]
+    claims = experiment.findings(results)
+    counts = list(zip(experiment.sides, count_verdicts(claims), strict=False))
     return fill(
         experiment.template,
         experiment=experiment,
         first=results.first,
         rows=list(results.rows.values()),
-        claims=experiment.findings(results),
+        claims=claims,
         figures=figures,
         columns=columns,
         results=[(row, cells(columns, row)) for row in experiment.result_rows(results)],
         command=command or f"tikhonet reproduce {experiment.name} --{results.first.size}",
         minutes=sum(record.wall for record in results.records) / 60,
         files=written,
-        **experiment.parts(results),
+        **{"counts": counts} | experiment.parts(results),
     )
 
 
@@ -92,7 +97,13 @@ def fill(template: str, **values: Any) -> str:
     environment.filters["inline"] = inline
     parts = {"css": Markup(asset("page.css")), "js": Markup(asset("page.js"))}
     page: str = environment.get_template(template).render(**parts, **values)
-    return page
+    return page.replace(CONTENTS, contents(page))
+
+
+def contents(page: str) -> str:
+    """Links to the sections of a page, by their headings."""
+    links = (f'<a href="#{place}">{heading}</a>' for place, heading in SECTION.findall(page))
+    return "\n".join(links)
 
 
 def inline(figure: Figure) -> Any:

@@ -130,6 +130,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "dict[str, float]": (dict,),
     "dict[str, str]": (dict,),
     "list[float | None]": (list,),
+    "list[int]": (list,),
     "list[dict[str, Any]]": (list,),
 }
 

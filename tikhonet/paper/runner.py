@@ -77,15 +77,16 @@ def run(
     output: str | os.PathLike[str] | None = None,
     *,
     solvers: Sequence[str] | None = None,
-    trials: Sequence[int] = (0, 1, 2),
+    trials: Sequence[int] | None = None,
     epochs: int | None = None,
     progress: Report | None = None,
 ) -> list[Any]:
     """Do the trials that are not yet in the folder `output`, and return all that were asked for of the last stage.
 
-    `solvers` are names of methods or of the page's rows, all of them if None; `epochs` sets the passes of every one.
-    Methods take turns, trial by trial, so that a machine that becomes slower does so for all of them. Processes may
-    share a folder: each looks again before every trial whether it has been done.
+    `trials` are seeds, those of the data if None. `solvers` are names of methods or of the page's rows, all of them if
+    None; `epochs` sets the passes of every one. Methods take turns, trial by trial, so that a machine that becomes
+    slower does so for all of them. Processes may share a folder: each looks again before every trial whether it has
+    been done.
     """
     if epochs is not None and epochs < 1:
         raise ValueError(f"epochs must be at least 1, got {epochs}")
@@ -98,7 +99,8 @@ def run(
 
     done: list[Any] = []
     with torch_threads(size.threads):
-        for methods, seeds in experiment.stages(size, data, epochs, trials, so_far):
+        seeds_asked = data.trials if trials is None else trials
+        for methods, seeds in experiment.stages(size, data, epochs, seeds_asked, so_far):
             wanted = experiment.choose(methods, solvers)
             queue = [(seed, method) for seed in seeds for method in wanted]
             done = run_stage(experiment, queue, data, identity, folder, progress)
