@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 READY = $(VENV)/.ready
 
-.PHONY: demo test browser compiler lint bench tables dist clean
+.PHONY: demo test browser compiler lint bench tables docs dist clean
 
 demo: $(READY)
 	$(RUN) -m tikhonet reproduce mnist --quick --output demo
@@ -39,6 +39,11 @@ bench: $(READY)
 # The tables of README and docs from the records in results/.
 tables: $(READY)
 	$(RUN) docs/tables.py
+
+# The site, in build/site/index.html: all examples are run, and tables and pictures are made from the records.
+docs: $(READY)
+	rm -rf docs/api/generated
+	OMP_NUM_THREADS=1 $(RUN) -m sphinx -W --keep-going -q docs build/site
 
 # Wheel and source package, and a smoke test of the wheel in an environment that holds nothing else.
 dist: $(READY)

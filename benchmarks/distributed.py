@@ -1,4 +1,4 @@
-"""Bytes and seconds of runs on 1, 2 and 4 processes, against the cost model of docs/distributed.md.
+"""Bytes and seconds of runs on 1, 2 and 4 processes, against the cost model of docs/guide/distributed.md.
 
     python benchmarks/distributed.py --rows 20000 --processes 1 2 4
 

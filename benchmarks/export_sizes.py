@@ -1,4 +1,6 @@
-"""Flash and RAM of every export format, by the commands of docs/export.md: digits, 64 + 64 units, rows in the l1 ball.
+"""Flash and RAM of every export format, by the commands of docs/guide/export.md.
+
+Digits, 64 + 64 units, rows in the l1 ball.
 
 Usage: python benchmarks/export_sizes.py
 """

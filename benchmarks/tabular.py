@@ -5,7 +5,7 @@ tables are in `tabular_data.py`. Each fit is one line of the records, so that a 
 first split of all tables comes first. `--timings` measures fits of 150 rows and of 100,000 x 50 numbers instead.
 
 The rivals are an extra of their own: pip install -c constraints.txt -e .[bench,report,rivals].
-`python docs/tables.py` makes the tables of the documents from the records, `python docs/tabular_tables.py` the picture.
+`python docs/tables.py` makes the tables of the documents from the records, `python docs/pictures.py` the picture.
 
 Usage: python benchmarks/tabular.py [--models NAME ...] [--tables NAME ...] [--splits 3] [--timings]
 """

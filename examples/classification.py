@@ -1,4 +1,9 @@
-"""Classify wines: no scaling to do before, honest probabilities, what was learned and how it ended."""
+"""
+Classify wines
+==============
+
+Classify wines: no scaling to do before, honest probabilities, what was learned and how it ended.
+"""
 
 from sklearn.datasets import load_wine
 from sklearn.metrics import log_loss

@@ -1,4 +1,9 @@
-"""Learned features in a pipeline: choose the width and the classifier on top by cross-validation."""
+"""
+Learned features in a pipeline
+==============================
+
+Learned features in a pipeline: choose the width and the classifier on top by cross-validation.
+"""
 
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression

@@ -1,4 +1,9 @@
-"""A PyTorch module for images is read, fitted by block coordinate descent and written back; a certificate, and C99."""
+"""
+A torch module for images
+=========================
+
+A PyTorch module for images is read, fitted by block coordinate descent and written back; a certificate, and C99.
+"""
 
 import torch
 from sklearn.datasets import load_digits

@@ -1,4 +1,9 @@
-"""A PyTorch module of your own, trained by the Gram metric and the exact last layer, and by AdamW beside it."""
+"""
+An optimiser for a module of your own
+=====================================
+
+A PyTorch module of your own, trained by the Gram metric and the exact last layer, and by AdamW beside it.
+"""
 
 import math
 import sys

@@ -1,4 +1,9 @@
-"""A network of your own, with skips: the input feeds both hidden layers, the first one also skips the second."""
+"""
+A network of your own
+=====================
+
+A network of your own, with skips: the input feeds both hidden layers, the first one also skips the second.
+"""
 
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split

@@ -1,4 +1,9 @@
-"""Predict two related numbers at once, from features in any units."""
+"""
+Predict two numbers at once
+===========================
+
+Predict two related numbers at once, from features in any units.
+"""
 
 import numpy as np
 from sklearn.datasets import make_friedman1

@@ -1,4 +1,8 @@
-"""Embeddings of any model -> short codes -> nearest neighbours: codes of labels alone, and of labels and neighbours.
+"""
+From embeddings to neighbours
+=============================
+
+Embeddings of any model -> short codes -> nearest neighbours: codes of labels alone, and of labels and neighbours.
 
 The embeddings are made here, by a small network that has seen six of the ten digits; yours come from wherever you have
 them, as a matrix with one row a thing.

@@ -1,4 +1,9 @@
-"""Sparse networks of both kinds: rows in the l1 ball, as in the paper's BCD-S, and a budget of nonzeros."""
+"""
+Sparse networks of both kinds
+=============================
+
+Sparse networks of both kinds: rows in the l1 ball, as in the paper's BCD-S, and a budget of nonzeros.
+"""
 
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split

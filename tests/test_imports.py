@@ -20,7 +20,7 @@ ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
     "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
-    "tikhonet.problem.lost_machines": "options of connections, apart from the sums that travel on them",
+    "tikhonet.problem.meeting": "how ranks find each other, apart from the sums that they make",
     "tikhonet.descent.block_steps": "the algorithm, apart from the loop that watches it",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.logistic": "one kind of head's numerics, as the SVM's are apart",

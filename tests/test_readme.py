@@ -61,13 +61,6 @@ def test_the_readmes_example_runs(tmp_path, capsys, monkeypatch):
     assert "Status." in capsys.readouterr().out
 
 
-def test_the_example_of_the_theory_runs(capsys):
-    exec(blocks("python", (ROOT / "docs" / "theory.md").read_text())[0], {})
-    printed = capsys.readouterr().out
-    assert "Certificate" in printed
-    assert "Status.SCHEDULE_EXHAUSTED" in printed
-
-
 def test_the_shell_reads_the_digits_as_the_example_does(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(blocks("python")[0], {})

@@ -95,8 +95,8 @@ def test_several_numbers_a_row_have_a_held_out_score_too(run, tmp_path):
 def test_the_widths_are_those_of_the_estimator_unless_given(run, tmp_path, task, Model):
     np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(60, 3)), y=np.arange(60) % 2)
     run("fit", "--data", "rows.npz", "--task", task, "--max-iter", 1, "-o", "m")
-    assert list(Model.load(tmp_path / "m").hidden_layer_sizes) == list(Model().hidden_layer_sizes)
-    assert "The widths of the hidden layers. [default: (by the task)]" in " ".join(run("fit", "--help").out.split())
+    assert Model.load(tmp_path / "m").hidden_layer_sizes == Model().hidden_layer_sizes
+    assert "The widths of the hidden layers. [default: (auto)]" in " ".join(run("fit", "--help").out.split())
 
 
 def test_whole_numbers_that_hardly_repeat_need_a_task(run, mistake, tmp_path):

@@ -240,6 +240,16 @@ def test_watch_sees_every_iteration():
     assert seen == [1, 2, 3]
 
 
+def test_short_steps_begin_their_sub_problems_at_the_last_minimisers():
+    problem, X, targets = small(W_set=RowL1Ball(0.5))
+    result = BlockDescent(Power(2), max_iter=40).run(problem, X, targets)
+    for block in ("U", "W"):
+        steps = [step.inner_steps for step in result.history.steps if step.block == block]
+        assert max(steps[:2]) > 1
+        assert max(steps[-10:]) == 1
+    assert all(step.relative <= 1e-3 for step in result.history.steps)
+
+
 def test_blocks_come_in_the_order_of_alg_1():
     problem = small()[0]
     samples = make_samples(problem, 0, rows=6)

@@ -231,3 +231,15 @@ def test_a_network_that_already_fits_keeps_its_weights():
         found = update_weights(Problem(network, lift=lift), blocks, Samples(X, X[:, :1]), 0.0).point
         for edge in network.learned:
             torch.testing.assert_close(found[edge], W[edge], atol=1e-9, rtol=0)
+
+
+@given(problem=problems(), seed=seeds, rho=st.sampled_from([0.1, 1.0]))
+def test_any_guess_leads_to_the_same_weights(problem, seed, rho):
+    samples = make_samples(problem, seed)
+    blocks, guess = (make_blocks(problem, samples, at) for at in (seed, seed + 1))
+    settings = {"tol": 1e-11, "max_iter": 20000}
+    plain = update_weights(problem, blocks, samples, rho, **settings)
+    guessed = update_weights(problem, blocks, samples, rho, start=guess.W, **settings)
+    for edge in problem.network.learned:
+        torch.testing.assert_close(guessed.point[edge], plain.point[edge], atol=1e-7, rtol=0)
+    assert guessed.scale == plain.scale

@@ -17,9 +17,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 SETTINGS = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": ROOT}
 
 
-def launch(processes, jobs, folder):
+def launch(processes, jobs, folder, *options):
     """What each of the ranks that torchrun starts has found."""
-    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={processes}", "--standalone"]
+    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={processes}", "--standalone", *options]
     command += ["-m", "tests.distributed.worker", jobs, str(folder)]
     done = subprocess.run(command, env=SETTINGS, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
@@ -33,7 +33,7 @@ def alone():
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    return launch(2, "full_batch,sums,trainer,errors,estimators", tmp_path_factory.mktemp("two"))
+    return launch(2, "full_batch,sums,trainer,errors,estimators,survivors", tmp_path_factory.mktemp("two"))
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +94,14 @@ def test_estimators_learn_from_the_rows_of_all_ranks_and_agree(two):
     assert first["score"] > 0.8
     assert first["r2"] > 0.8
     assert "at least 20 different rows on every rank, got 10 on one" in first["refused"]
+
+
+def test_what_torchrun_starts_again_goes_on_by_itself_to_the_same_bits(two, tmp_path):
+    """One rank is killed in the first life, after half of the epochs; both have the same model in the end."""
+    again = launch(2, "survivors", tmp_path, "--max-restarts=1")
+    assert [rank["survivors"]["life"] for rank in again] == ["1", "1"]
+    assert {rank["survivors"]["resumed"] for rank in again} == {True}
+    assert {rank["survivors"]["hash"] for rank in again} == {two[0]["survivors"]["hash"]}
 
 
 def test_a_rank_that_dies_ends_the_others_with_one_clear_line(tmp_path):

@@ -139,6 +139,27 @@ def estimators(ranks):
     }
 
 
+def survivors(ranks):
+    """A fit with a checkpoint; where torchrun may start it again, the second rank dies once, after three epochs."""
+    import numpy as np
+
+    from tikhonet import BCDClassifier, Checkpoint
+
+    X = np.random.default_rng(0).normal(size=(160, 4))
+    y, mine, seen = X[:, 0] * X[:, 1] > 0, ranks.shard(160), []
+    life, lives = os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["TORCHELASTIC_MAX_RESTARTS"]
+
+    def watch(epoch):
+        seen.append(epoch.number)
+        if life != lives and ranks.rank and epoch.number == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    kept = Checkpoint(Path(sys.argv[2], "states"), every_epochs=1)
+    model = BCDClassifier(8, max_iter=6, n_networks=1, random_state=0, batch_size=40, checkpoint=kept, callbacks=watch)
+    found = model.fit(X[mine], y[mine])
+    return {"life": life, "resumed": seen[0] > 1, "hash": digest(found.model_.V, found.predict_proba(X).tolist())}
+
+
 def killed(ranks):
     """The second rank is gone in the middle of a run."""
     X, y = data()

@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import r2_score
 
 from tikhonet import BCDClassifier, BCDRegressor
+from tikhonet.estimators.averaged import DECAY_FROM
 from tikhonet.estimators.number_targets import Numbers
 from tikhonet.estimators.parameters import FULLY_CUT, MOST_CUT
 from tikhonet.estimators.solvers import default_batch, default_epochs
@@ -55,6 +56,18 @@ def test_a_regressor_averages_two_networks_and_the_worse_one_counts_less():
     shares = Numbers(Squared()).shares([0.1, 0.2])
     np.testing.assert_allclose(shares, [0.8, 0.2])
     assert Numbers(Squared()).shares([0.0, 0.2]) == [0.5, 0.5]
+
+
+def test_the_weights_of_a_plain_classifier_decay_where_there_are_many_columns():
+    def decay(model, columns=MOST_CUT + 1, rows=DECAY_FROM):
+        return sized(model, rows, columns=columns).decay
+
+    assert decay(BCDClassifier()) == decay(BCDClassifier(hidden_layer_sizes=[9, 9, 9])) == 0.05
+    assert decay(BCDClassifier(decay=0.2)) == 0.2
+    others = {"skip": True}, {"sparsity": 0.1}, {"constraint": "l1"}, {"hidden_layer_sizes": (9,) * 4}
+    assert all(decay(BCDClassifier(**settings)) == "auto" for settings in others)
+    assert decay(BCDClassifier(), rows=DECAY_FROM - 1) == decay(BCDClassifier(), columns=MOST_CUT) == "auto"
+    assert decay(BCDRegressor()) == 0
 
 
 def test_partial_fit_goes_on_with_the_widths_of_the_last_fit():

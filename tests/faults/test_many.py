@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tikhonet.problem.lost_machines import OPTIONS, watched_connections
+from tikhonet.problem.meeting import OPTIONS, watched_connections
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 STATE_KEPT = "the state of the fit is kept in states, and the same command goes on from there"

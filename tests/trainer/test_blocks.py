@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from tikhonet.trainer.sweep import forward, targets_sweep
 SMALL = Network([4, 5, 5, 3], {(1, 0): "learned", (2, 1): "learned", (3, 1): "learned", (3, 2): "learned"}, bias=[2])
 
 
-def test_one_pass_without_momentum_and_memory_equals_the_written_formulas():
+@pytest.mark.parametrize("decay", [0.0, 0.2])
+def test_one_pass_without_momentum_and_memory_equals_the_written_formulas(decay):
     """All samples in one batch, no dropout, beta = mu = 0, on a chain of two layers, in NumPy."""
     network = Network.chain([4, 5, 3])
     problem = Problem(network, lift=Fenchel(), gamma=(0.5, 2.0))
@@ -30,7 +32,7 @@ def test_one_pass_without_momentum_and_memory_equals_the_written_formulas():
     X, Y = samples.X.numpy(), samples.targets.numpy()
     start = network.random_weights(1, dtype=torch.float64)
     options = {"memory": 0.0, "momentum": 0.0, "drop_inputs": 0.0, "drop_features": 0.0}
-    solver = Stochastic(epochs=1, batch_size=20, change=0.3, **options)
+    solver = Stochastic(epochs=1, batch_size=20, change=0.3, decay=decay, **options)
     training = solver.run(problem, samples.X, samples.targets, start=start, dtype=torch.float64)
 
     W1, W2 = start[1, 0].numpy(), start[2, 1].numpy()
@@ -50,7 +52,8 @@ def test_one_pass_without_momentum_and_memory_equals_the_written_formulas():
         G = A.T @ A / 20
         R = -(D.T @ A / 20) @ np.linalg.inv(G + 10 * np.mean(np.diag(G)) * np.eye(len(G)))
         step = rate * np.sqrt(np.mean(Z**2) / np.mean((A @ R.T) ** 2)) * R
-        np.testing.assert_allclose(training.blocks.W[edge].numpy(), W + step, rtol=1e-9, atol=1e-12)
+        moved = (1 - decay * rate) * (W + step)
+        np.testing.assert_allclose(training.blocks.W[edge].numpy(), moved, rtol=1e-9, atol=1e-12)
 
 
 @given(problems(lifts=[Fenchel()], losses=[Squared()]), seeds)
@@ -136,6 +139,18 @@ def test_a_deep_plain_network_trains_with_the_same_call(digits):
     training = Stochastic(epochs=15, batch_size=200).run(problem, X, problem.loss.encode(y))
     assert training.epochs[-1].loss < 0.3 * training.epochs[0].loss
     assert error(problem, training, X_test, y_test) < 0.08
+
+
+def test_biases_do_not_decay(digits):
+    X, y, *_ = digits
+    problem = Problem(Network.chain([64, 8], bias=True), lift=Fenchel())
+    edge = next(pair for pair in problem.network.learned if pair not in problem.network.penalised)
+    solver = Stochastic(epochs=1, batch_size=len(X), averaging=0.0, drop_inputs=0.0)
+    plain, shrunk = (
+        replace(solver, decay=decay).run(problem, X, problem.loss.encode(y)).blocks.W for decay in (0.0, 0.05)
+    )
+    assert torch.equal(plain[edge], shrunk[edge])
+    assert shrunk[1, 0].norm() < plain[1, 0].norm()
 
 
 def test_depth_length_and_budget_decide_what_is_not_given():

@@ -41,9 +41,16 @@ class Move:
 
 
 def block_steps(
-    problem: Problem, blocks: Blocks, samples: Samples, theta: float, rho: float, tol: float, guess: Layers
+    problem: Problem,
+    blocks: Blocks,
+    samples: Samples,
+    theta: float,
+    rho: float,
+    tol: float,
+    guess: Layers,
+    guess_W: Weights | None = None,
 ) -> Iterator[Move]:
-    """One iteration of Alg. 1, a sub-problem at a time; `guess` holds the last U_star, if any."""
+    """One iteration of Alg. 1, a sub-problem at a time; the guesses are the last U_star and W_star, if any."""
     hidden = problem.network.hidden
     for group in problem.feature_groups():
         start = {n: guess[n] for n in group if n in guess}
@@ -53,7 +60,7 @@ def block_steps(
     V_star = update_classifier(problem, blocks, samples, rho, tol=tol)
     blocks = replace(blocks, V=problem.V_set.project(torch.lerp(blocks.V, V_star.point, theta)))
     yield Move("V", (), V_star, blocks)
-    W_star = update_weights(problem, blocks, samples, rho, tol=tol)
+    W_star = update_weights(problem, blocks, samples, rho, start=guess_W, tol=tol)
     blocks = replace(blocks, W=relax_weights(problem, blocks.W, W_star.point, theta))
     yield Move("W", hidden, W_star, blocks)
 

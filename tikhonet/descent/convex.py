@@ -145,6 +145,7 @@ def minimise_quadratic(
     *,
     tol: float = 1e-8,
     max_iter: int = 5000,
+    tighten: float = 0.1,
 ) -> Solution:
     """Minimise over M in the set:  1/2 <M H, M> - <linear, M>,  H shared by all rows of M.
 
@@ -171,6 +172,7 @@ def minimise_quadratic(
             scale=float(linear.norm()) / L,
             tol=tol,
             max_iter=max_iter,
+            tighten=tighten,
         )
         point = set_.project(point)
     exact = point.double()

@@ -54,14 +54,18 @@ class FeatureModel:
     def split(self, u: Tensor) -> Layers:
         return dict(zip(self.group, u.split(self.widths, dim=1), strict=True))
 
-    def gradient(self, u: Tensor) -> Tensor:
+    def at_zero(self) -> Tensor:
+        """The gradient at u = 0, to whose pre-activations the group adds nothing."""
+        return self.gradient(torch.zeros_like(self.anchor), fed=False)
+
+    def gradient(self, u: Tensor, fed: bool = True) -> Tensor:
         problem, network = self.problem, self.network
         layers, total = self.split(u), self.buffers[0]
         parts, pull, Z = self.split(total), self.split(self.pull), self.buffers
         for n in self.touched:
             Z[n].copy_(self.fixed[n])
             for m in network.sources(n):
-                if m in layers:
+                if fed and m in layers:
                     network.edges[n, m].apply(layers[m], self.W.get((n, m)), out=Z[n])
         for n in self.group:  # gamma (u - z) + rho (u - anchor)
             gamma = problem.gamma_of(n)
@@ -129,7 +133,7 @@ def update_features(
     def solve(rows: slice) -> Tensor:
         model, exact = (FeatureModel(problem, group, *point, rho) for point in ((V, W), (exact_V, exact_W)))
         u = model.load(rows_of(blocks.U, rows), samples.targets[rows])
-        at_zero = model.gradient(torch.zeros_like(u))
+        at_zero = model.at_zero()
         scale, weighted_scale = at_zero.norm(), samples.weigh(at_zero, rows).norm()
         u, steps = accelerate(
             model.gradient,

@@ -22,7 +22,7 @@ from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.network.arguments import COUNT, SHARE, check_choice, check_numbers, check_type
-from tikhonet.network.graph import Array, Layers
+from tikhonet.network.graph import Array, Layers, Weights
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.row_blocks import one_thread_a_block
 from tikhonet.problem.samples import Reduce, Samples, keep
@@ -48,6 +48,8 @@ class DescentState:
     momentum: float = 0.5
     guess: Layers = field(default_factory=dict)
     """The last minimisers over U, where steps are short."""
+    guess_W: Weights = field(default_factory=dict)
+    """The last minimisers over W, where steps are short."""
 
     def with_rows(self, change: Callable[[Tensor], Tensor]) -> DescentState:
         """The state with all of its U changed."""
@@ -179,6 +181,7 @@ class _Run:
     def __init__(self, solver: BlockDescent, problem: Problem, samples: Samples, blocks: Blocks, slot: Slot) -> None:
         self.solver, self.problem, self.samples, self.blocks, self.slot = solver, problem, samples, blocks, slot
         self.guess: Layers = {}
+        self.guess_W: Weights = {}
         self.last, self.momentum, self.done = blocks, 0.5, 0
         self.terms = Terms(0.0, {})
         self.history = History(self.terms, solver.tol)
@@ -190,7 +193,7 @@ class _Run:
         else:
             self.blocks, self.last = self.whole(found.blocks), self.whole(found.last or found.blocks)
             self.done, self.terms, self.history = found.iteration, found.terms, found.history
-            self.momentum, self.guess = found.momentum, found.guess
+            self.momentum, self.guess, self.guess_W = found.momentum, found.guess, found.guess_W
 
     @property
     def state(self) -> DescentState:
@@ -199,8 +202,8 @@ class _Run:
         def own(blocks: Blocks) -> Blocks:
             return replace(blocks, U={n: layer for n, layer in blocks.U.items() if n not in given})
 
-        last = own(self.last) if self.solver.extrapolate else None
-        return DescentState(self.done, own(self.blocks), self.terms, self.history, last, self.momentum, self.guess)
+        last, guesses = own(self.last) if self.solver.extrapolate else None, (self.guess, self.guess_W)
+        return DescentState(self.done, own(self.blocks), self.terms, self.history, last, self.momentum, *guesses)
 
     def whole(self, blocks: Blocks) -> Blocks:
         """The blocks with the layers that are given."""
@@ -235,8 +238,8 @@ class _Run:
         """Iteration t; returns where it broke, if a number was not finite."""
         schedule, clock = self.solver.schedule, time.perf_counter()
         theta, rho = schedule.theta(t), schedule.rho(t)
-        tol, guess = self.solver.inner_tol, self.guess
-        for move in block_steps(self.problem, self.blocks, self.samples, theta, rho, tol, guess):
+        tol, guesses = self.solver.inner_tol, (self.guess, self.guess_W)
+        for move in block_steps(self.problem, self.blocks, self.samples, theta, rho, tol, *guesses):
             terms, distance = self.compare(move.blocks, move.block, move.layers)
             if not math.isfinite(move.solution.residual + distance + terms.total):
                 return f"{move.where_nonfinite(terms)}, iteration {t}"
@@ -258,9 +261,11 @@ class _Run:
                 )
             )
             self.blocks, self.terms, clock = move.blocks, terms, now
-            if move.block == "U" and theta < 1:
-                # With short steps the next minimiser is far nearer to this one than to U.
-                self.guess |= solution.point
+            if theta < 1:  # with short steps the next minimiser is far nearer to this one than to the blocks
+                if move.block == "U":
+                    self.guess |= solution.point
+                elif move.block == "W":
+                    self.guess_W = solution.point
         return ""
 
     def compare(self, blocks: Blocks, block: str, layers: tuple[int, ...]) -> tuple[Terms, float]:

@@ -62,16 +62,30 @@ class LinearFit:
         """The gradient of the sum over samples at M."""
         return self.samples.sum(lambda rows: self.pull_of(rows, self.design(rows, dtype), M, dtype))
 
-    def solve(self, gram: Tensor, pull: Tensor, M_old: Tensor, rho: float, *, tol: float, max_iter: int) -> Solution:
+    def solve(
+        self,
+        gram: Tensor,
+        pull: Tensor,
+        M_old: Tensor,
+        rho: float,
+        *,
+        guess: Tensor | None = None,
+        tol: float,
+        max_iter: int,
+    ) -> Solution:
+        """The minimiser, found from a guess of it, or else from M_old; a closed form needs no guess."""
+
         def fold(M: Tensor) -> Tensor:  # rows by group, where each group of them has a Gram matrix of its own
             return M.reshape(*gram.shape[:-2], -1, gram.shape[-1])
 
-        start, dtype, set_ = fold(M_old), M_old.dtype, in_groups(self.set_, gram)
-        anchor, shift = start.double(), self.ridge.double() + rho
+        dtype, set_ = M_old.dtype, in_groups(self.set_, gram)
+        closed = self.quadratic and set_.everything
+        start, tighten = (fold(M_old), 0.1) if guess is None or closed else (fold(guess), 1.0)
+        anchor, shift = fold(M_old).double(), self.ridge.double() + rho
         H = self.curvature * gram + torch.diag(shift)
         linear = rho * anchor - fold(pull)
         if self.quadratic:
-            best = minimise_quadratic(H, linear, set_, start, tol=tol, max_iter=max_iter)
+            best = minimise_quadratic(H, linear, set_, start, tol=tol, max_iter=max_iter, tighten=tighten)
             return replace(best, point=best.point.flatten(0, -2))
 
         def gradient(M: Tensor, dtype: torch.dtype = dtype) -> Tensor:
@@ -86,6 +100,7 @@ class LinearFit:
                 scale=scale,
                 tol=asked,
                 max_iter=max_iter - steps,
+                tighten=tighten,
                 check_every=1,
             )
             exact, steps = M.double(), steps + more
@@ -121,9 +136,19 @@ def update_classifier(
 
 
 def update_weights(
-    problem: Problem, blocks: Blocks, samples: Samples, rho: float, *, tol: float = 1e-3, max_iter: int = 1000
+    problem: Problem,
+    blocks: Blocks,
+    samples: Samples,
+    rho: float,
+    *,
+    start: Weights | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
 ) -> Solution:
-    """The minimisers W_star of all layers, from sums over the samples that are made in one go."""
+    """The minimisers W_star of all layers, from sums over the samples that are made in one go.
+
+    `start` is a guess, such as the last iteration's W_star; without one they start from the current W.
+    """
     network, W_star = problem.network, Weights()
     parts: list[Solution] = []
     fits = {n: layer_fit(problem, blocks, samples, n) for n in network.hidden if network.learned_sources(n)}
@@ -136,7 +161,8 @@ def update_weights(
     for n, fit in fits.items():
         given, M_old = grams[n], network.stacked_weights(n, blocks.W)
         gram = sums[n, "gram"] if given is None else given
-        part = fit.solve(gram, sums[n, "pull"], M_old, rho, tol=tol, max_iter=max_iter)
+        guess = network.stacked_weights(n, start) if start else None
+        part = fit.solve(gram, sums[n, "pull"], M_old, rho, guess=guess, tol=tol, max_iter=max_iter)
         W_star |= network.split_weights(n, part.point)
         parts.append(part)
     return Solution(

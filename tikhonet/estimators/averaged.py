@@ -15,7 +15,7 @@ from tikhonet.estimators.constraints import COUNT, auto_or
 from tikhonet.estimators.estimator import BCDEstimator
 from tikhonet.estimators.fitting import fit
 from tikhonet.estimators.monotone import Signs, column_signs
-from tikhonet.estimators.parameters import Parameters
+from tikhonet.estimators.parameters import MOST_CUT, Parameters
 from tikhonet.estimators.rows import Rows
 from tikhonet.estimators.several import fit_several
 from tikhonet.estimators.tabular import Inputs
@@ -26,6 +26,8 @@ AVERAGE_FROM = 300
 """Different rows from which two networks are averaged by themselves: a fit of fewer stays a fraction of a second."""
 AVERAGE_BELOW = 10_000
 """Different rows from which one network is enough: more data average by themselves, and a second costs seconds."""
+DECAY_FROM = 3000
+"""Different rows from which the weights on many columns decay by themselves; fewer were not tried."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -52,6 +54,8 @@ class AveragedEstimator(BCDEstimator):
     n_networks: Any = "auto"
     monotonic_cst: Any = None
 
+    _wide_decay: ClassVar[float] = 0.0
+    """The decay of weights on many columns: flat images, descriptors (docs/log/estimators.md)."""
     _own_head: ClassVar[str]
     """The name of the default head."""
     _by_rows: ClassVar[tuple[tuple[float, dict[str, Any]], ...]]
@@ -74,13 +78,21 @@ class AveragedEstimator(BCDEstimator):
         return self._keep(fit_several(parameters, rows, target, self._members(count, inputs), validation), inputs)
 
     def _sized(self, rows: int, inputs: Inputs) -> Self:
-        """This estimator with what suits so many different rows in place of "auto", where X is a table of numbers."""
+        """This estimator with what suits so many different rows and its columns in place of "auto"."""
         sized = copy(self)
         if isinstance(self.n_bins, str) and self._bins(inputs.seen.n_features_in_):
             suited = next(suited for below, suited in self._by_rows if rows < below)
             for name, value in suited.items():
                 setattr(sized, name, value if isinstance(getattr(self, name), str) else getattr(self, name))
+        wide = inputs.seen.n_features_in_ > MOST_CUT and rows >= DECAY_FROM
+        if isinstance(self.decay, str) and wide and self._plain():
+            sized.decay = self._wide_decay
         return sized
+
+    def _plain(self) -> bool:
+        """Whether the network is a chain of a few dense layers whose weights may be anything."""
+        few = isinstance(self.hidden_layer_sizes, str) or np.size(self.hidden_layer_sizes) <= 3
+        return few and self.network is None and not self.skip and self.constraint is None and self.sparsity is None
 
     def _going_on(self) -> Self:
         """This estimator with the widths of the last fit where they are "auto"."""

@@ -1,16 +1,19 @@
-"""The parameter `checkpoint` of the estimators, and what tells one fit from another."""
+"""The parameter `checkpoint` of the estimators, its folder, and what tells one fit from another."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tikhonet import __version__
 from tikhonet.estimators.rows import Rows, digest
+from tikhonet.model import storage
 from tikhonet.model.model import Model
 from tikhonet.model.model_file import network_header, weight_tensors
 from tikhonet.network.errors import ArgumentError
@@ -99,3 +102,20 @@ def identify(parameters: Any, tables: list[Rows], last: Model | None, reduce: Re
 def told(value: Any) -> str:
     """A parameter as text, without the addresses of objects."""
     return str(network_header(value)) if isinstance(value, Network) else re.sub(r" at 0x\w+", "", repr(value))
+
+
+@contextmanager
+def locked(place: Path) -> Iterator[Path]:
+    """The folder, made where it is not there, in which no other process keeps states at the same time."""
+    if place.exists() and not place.is_dir():
+        raise ArgumentError(
+            "checkpoint", f"checkpoint must be a folder or not exist, got the file {place}; name another"
+        )
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("ab") as file:
+        if not storage.lock(file):
+            raise ArgumentError(
+                "checkpoint",
+                f"checkpoint must be a folder of its own, got {place}, which another fit uses; name another",
+            )
+        yield place

@@ -80,6 +80,7 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
     eval_metric: Any = None
 
     _own_head: ClassVar[str] = "logistic"
+    _wide_decay: ClassVar[float] = 0.05
     _by_rows: ClassVar[tuple[tuple[float, dict[str, Any]], ...]] = (
         (1000, {"hidden_layer_sizes": (100,)}),
         (AVERAGE_BELOW, {"hidden_layer_sizes": (200,)}),

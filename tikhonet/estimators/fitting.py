@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from tikhonet.estimators.callbacks import watching
 from tikhonet.estimators.checks import check_size
 from tikhonet.estimators.hold_out import hold_out, rows_held_out
 from tikhonet.estimators.parameters import Parameters, build_problem
-from tikhonet.estimators.rows import Floats, Mask, Memory, Rows, in_order, joined
+from tikhonet.estimators.rows import Floats, Mask, Memory, Rows, in_order, joined, names
 from tikhonet.estimators.sessions import NO_SESSION, Session, session_of
 from tikhonet.estimators.solvers import Course, Trained, threads
 from tikhonet.estimators.stopping import warn_if_short
@@ -93,7 +94,8 @@ class Plan:
         solver = method.shared(method.build(self.parameters, count, self.network), ranks)
         solver = replace(solver, epochs=epochs) if epochs else solver
         sets, data = [self.validation(part) for part in held_out], self.tensors(rows)
-        start |= {"reduce": self.reduce, "metric": self.target.judge(), "slots": self.session.slot}
+        slots = partial(self.session.slot, partial(names, rows))
+        start |= {"reduce": self.reduce, "metric": self.target.judge(), "slots": slots}
         return Course(method, solver, self.problem, *data, sets, self.seed, **start)
 
     def train(self, rows: Rows, held_out: Sequence[Rows] = (), *, epochs: int | None = None, **start: Any) -> Trained:
@@ -244,7 +246,8 @@ def fit_all(
         judge = np.repeat([False, True], [len(rows), len(watched[-1])])
         rows, final = joined(rows, watched.pop()), ~judge
     else:
-        judge = hold_out(parameters, rows, seed, count) if target.holds_out else np.zeros(len(rows), bool)
+        draw = partial(hold_out, parameters, rows, seed, count)
+        judge = session.hold_out(partial(names, rows), draw) if target.holds_out else np.zeros(len(rows), bool)
         final = np.ones(len(rows), bool)
     training = rows.take(np.flatnonzero(~judge))
     held_out = [*watched, rows.take(np.flatnonzero(judge))] if judge.any() else []

@@ -94,6 +94,10 @@ class Parameters(BaseEstimator):
     dropout : "auto", float or pair of float, default="auto"
         The share of inputs and of last features that are dropped in training; "auto" is (0.1, 0.2), for the regressor
         (0, 0.4), and (0, 0.1) from 50,000 rows of a table on; for a classifier with `sparsity` (0.05, 0).
+    decay : "auto" or float, default="auto"
+        How much the weights shrink in a step of the stochastic solver, over the relative change that it makes in their
+        layer. "auto" is 0.05 for classifiers in memory where X has more than 100 columns and 3,000 different rows,
+        for at most three hidden layers without `network`, `skip`, `constraint` and `sparsity`, and 0 otherwise.
     categorical_features : "from_dtype", array-like of names, places or bool, or None, default="from_dtype"
         The columns of X whose values are categories beside those that hold text or have such a type. A number that is
         missing counts as the median and has an indicator; of a category the 64 most frequent ones have an input each,
@@ -154,6 +158,7 @@ class Parameters(BaseEstimator):
     tol: float = 1e-6
     batch_size: Any = "auto"
     dropout: Any = "auto"
+    decay: Any = "auto"
     categorical_features: Any = "from_dtype"
     n_bins: Any = "auto"
     early_stopping: Any = "auto"
@@ -192,6 +197,7 @@ class Parameters(BaseEstimator):
         "tol": [SHARE],
         "batch_size": auto_or(COUNT),
         "dropout": auto_or(Interval(Real, 0, 1, closed="left"), "array-like"),
+        "decay": auto_or(Interval(Real, 0, 1, closed="left")),
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "n_bins": auto_or(Interval(Integral, 0, 1000, closed="both")),
         "early_stopping": auto_or("boolean"),

@@ -5,6 +5,7 @@ So a row of weight 2 is the same as the row twice, and permuting the rows change
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -27,6 +28,8 @@ DIGEST_FACTORS = (
     (0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xE7037ED1A0B428DB),
 )
 """Odd numbers without a pattern, for two sums of 64 bits."""
+WEIGHT_BITS = 32
+"""Bits that weights in a fingerprint have: those of all rows add up to so many and one more, at most."""
 MEMORY = 10_000
 """Rows that are remembered, to refit the head on: a uniform sample of all that were seen."""
 
@@ -142,17 +145,20 @@ def fingerprint(matrix: Floats) -> NDArray[np.uint64]:
 
 def digest(rows: Rows, reduce: Reduce = keep) -> str:
     """128 bits that tell these rows from others, in whatever order and on however many machines they are."""
-    columns = np.stack([rows.keys(), fingerprint(rows.Y), fingerprint(rows.weight[:, None])])
-    sums = []
+    columns, sums = np.stack([rows.keys(), fingerprint(rows.Y)]), []
+    # Equal rows on two machines are as one row of both weights, so weights are whole numbers of a small unit.
+    size = math.floor(math.log2(add_numbers(reduce, rows.weight.sum())[0]))
+    weight = np.rint(rows.weight / 2.0 ** (size - WEIGHT_BITS)).astype(np.uint64)
     for factors in DIGEST_FACTORS:
-        mixed = (columns * np.array(factors, np.uint64)[:, None]).sum(0, dtype=np.uint64)
+        mixed = (columns * np.array(factors[1:], np.uint64)[:, None]).sum(0, dtype=np.uint64)
         for shift in (31, 29, 32):  # a sum of what is not linear in the rows: exchanged numbers change it
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factors[0])
-        # Sums of 16 bits are exact in float64, which is what machines exchange.
-        sums += [((mixed >> np.uint64(16 * part)) & np.uint64(0xFFFF)).sum(dtype=np.float64) for part in range(4)]
+        # Sums of 16 bits by weight are exact in float64, which is what machines exchange.
+        pieces = ((mixed >> np.uint64(16 * part)) & np.uint64(0xFFFF) for part in range(4))
+        sums += [float((piece * weight).sum(dtype=np.uint64)) for piece in pieces]
     totals = [int(total) for total in add_numbers(reduce, *sums)]
     whole = [sum(total << 16 * place for place, total in enumerate(half)) for half in (totals[:4], totals[4:])]
-    return "".join(f"{half % 2**64:016x}" for half in whole)
+    return "".join(f"{half % 2**64:016x}" for half in whole) + f"/{size}"
 
 
 def canonical(X: Floats, Y: Floats, weight: Floats) -> Rows:
@@ -184,15 +190,25 @@ def dense(X: Any) -> Floats:
     return dense
 
 
+def three_digits(rows: Rows) -> NDArray[np.uint64]:
+    """64 bits of each scaled row to three digits, which do not feel the last bits of its scaling."""
+    parts = (rows.X[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
+    return np.concatenate([fingerprint(np.rint(part * 1024).astype(np.float32)) for part in parts])
+
+
+def names(rows: Rows) -> Tensor:
+    """64 bits of each scaled row and its target, by which another number of ranks finds it again."""
+    keys = three_digits(rows) ^ (fingerprint(rows.Y) * np.uint64(DIGEST_FACTORS[0][0]))
+    return torch.from_numpy(keys.view(np.int64))
+
+
 def in_order(rows: Rows) -> Rows:
     """Scaled rows sorted by what they are to three digits: the same order in whatever units they came.
 
     Sorted by all their bits, one float32 that rounds to its neighbour would move its row, and change split and batches.
     """
-    parts = (rows.X[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
-    keys = np.concatenate([fingerprint(np.rint(part * 1024).astype(np.float32)) for part in parts])
     # Rows that are equal so far go by their sums, which differ by more than rounding as a rule.
-    return rows.take(np.lexsort((rows.X.sum(1), keys)))
+    return rows.take(np.lexsort((rows.X.sum(1), three_digits(rows))))
 
 
 def joined(first: Rows, second: Rows) -> Rows:

@@ -14,10 +14,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from tikhonet.descent.full import DescentState
@@ -26,9 +28,9 @@ from tikhonet.descent.result import BlockStep, History, Status
 from tikhonet.descent.slots import Slot, State
 from tikhonet.descent.stationarity import Stationarity
 from tikhonet.estimators.callbacks import users_level
-from tikhonet.estimators.checkpoints import Checkpoint, CheckpointWarning, Stopped, identify
-from tikhonet.estimators.rank_states import gathered, handed_out
-from tikhonet.estimators.rows import Rows
+from tikhonet.estimators.checkpoints import Checkpoint, CheckpointWarning, Stopped, identify, locked
+from tikhonet.estimators.rank_states import gathered, handed_out, rows_in, to_first
+from tikhonet.estimators.rows import Mask, Rows
 from tikhonet.model import storage
 from tikhonet.model.model import Model
 from tikhonet.model.reading import ModelFormatError, refusing
@@ -45,6 +47,8 @@ SHORTEST = 10.0
 """Seconds between two of them, at least, where nothing else is asked for."""
 SPEED, LATENCY = 1e8, 0.05
 """Bytes a second that a disk is taken to write until that was measured, and seconds for the smallest file."""
+HELD, NAMES = "held out", "rows"
+"""The tensors beside those of a state: the names of rows that are held out, and of the rows of U."""
 
 for cls in (DescentState, NetworkState, Terms, History, BlockStep, Stationarity):
     saved(cls)
@@ -57,8 +61,12 @@ class Session:
         """The seed of the runs that follow."""
         return draw()
 
-    def slot(self) -> Slot:
-        """The place of the next run."""
+    def hold_out(self, names: Callable[[], Tensor], draw: Callable[[], Mask]) -> Mask:
+        """Which rows, of these names, are held out."""
+        return draw()
+
+    def slot(self, names: Callable[[], Tensor] | None = None) -> Slot:
+        """The place of the next run, on rows of these names."""
         return Slot()
 
 
@@ -91,23 +99,6 @@ def session_of(
         by_first(reduce, kept.finish)
 
 
-@contextmanager
-def locked(place: Path) -> Iterator[Path]:
-    """The folder, made where it is not there, in which no other process keeps states at the same time."""
-    if place.exists() and not place.is_dir():
-        raise ArgumentError(
-            "checkpoint", f"checkpoint must be a folder or not exist, got the file {place}; name another"
-        )
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / "lock").open("ab") as file:
-        if not storage.lock(file):
-            raise ArgumentError(
-                "checkpoint",
-                f"checkpoint must be a folder of its own, got {place}, which another fit uses; name another",
-            )
-        yield place
-
-
 class FolderSession(Session):
     """A session that keeps states in a folder."""
 
@@ -116,6 +107,7 @@ class FolderSession(Session):
         self.begun = self.last = time.monotonic()
         self.spent, self.longest = 0.0, 0.0
         self.runs, self.ended, self.current_seed = 0, 0, 0
+        self.ranks, self.held = rank_of(reduce)[1], torch.zeros(0, dtype=torch.int64)
 
     def open(self) -> None:
         """Raise where the states in the folder are those of another fit that has not ended; else that leaves."""
@@ -153,20 +145,36 @@ class FolderSession(Session):
         pattern = f"{'*' if run is None else f'{run:03d}'}-*.checkpoint"
         return sorted(self.place.glob(pattern), key=lambda path: path.name, reverse=True)
 
+    def newest(self) -> tuple[dict[str, Any], Mapping[str, Tensor]]:
+        """Header and tensors of the newest whole file of the next run; empty where there is none."""
+        for path in self.files(self.runs + 1):
+            with suppress(ModelFormatError, OSError):
+                return storage.load(path)
+        return {}, {}
+
     def seed(self, draw: Callable[[], int]) -> int:
-        found = None
-        for path in () if rank_of(self.reduce)[0] else self.files(self.runs + 1):
-            try:
-                found = storage.load(path)[0]["seed"]
-                break
-            except (ModelFormatError, KeyError):
-                continue
+        found = None if rank_of(self.reduce)[0] else self.newest()[0].get("seed")
         self.current_seed = found if type(found) is int and 0 <= found < 2**31 else draw()
         return self.current_seed
 
-    def slot(self) -> Slot:
+    def hold_out(self, names: Callable[[], Tensor], draw: Callable[[], Mask]) -> Mask:
+        """Those that were held out before, where the rows were spread over another number of ranks."""
+
+        def before() -> Tensor | None:
+            header, tensors = self.newest()
+            return None if header.get("ranks", self.ranks) == self.ranks else tensors.get(HELD)
+
+        held, found, mine = draw(), by_first(self.reduce, before), names()
+        if found is not None:
+            again = np.isin(mine.numpy(), found.numpy())
+            lacking = bool(held.any() and (again.all() or not again.any()))  # on this rank, all or none of them
+            held = held if add_numbers(self.reduce, lacking)[0] else again
+        self.held = to_first(self.reduce, mine[torch.from_numpy(held)])
+        return held
+
+    def slot(self, names: Callable[[], Tensor] | None = None) -> Slot:
         self.runs += 1
-        return FolderSlot(self, self.runs)
+        return FolderSlot(self, self.runs, names)
 
     def due(self, tensors: Mapping[str, Tensor]) -> bool:
         """Whether what states cost with one more is within bounds."""
@@ -178,8 +186,8 @@ class FolderSession(Session):
         """Keep a state; where that fails, say so and go on without. Whether it is kept."""
         files, clock = self.files(run), time.monotonic()
         number = int(files[0].stem.partition("-")[2]) + 1 if files else 1
-        header = {"fit": self.identity, "seed": self.current_seed, "ended": ended, "state": text}
-        kept = self.save(self.place / f"{run:03d}-{number:09d}.checkpoint", header, tensors)
+        header = {"fit": self.identity, "seed": self.current_seed, "ended": ended, "state": text, "ranks": self.ranks}
+        kept = self.save(self.place / f"{run:03d}-{number:09d}.checkpoint", header, {**tensors, HELD: self.held})
         for old in files[self.checkpoint.keep - 1 :] if kept else ():
             old.unlink(missing_ok=True)
         self.last = time.monotonic()
@@ -208,8 +216,8 @@ class FolderSession(Session):
 class FolderSlot(Slot):
     """The states of one run, as files."""
 
-    def __init__(self, session: FolderSession, run: int) -> None:
-        self.session, self.run = session, run
+    def __init__(self, session: FolderSession, run: int, names: Callable[[], Tensor] | None) -> None:
+        self.session, self.run, self.names = session, run, names
 
     def resume(self, begin: State, check: Callable[[State], object]) -> State | None:
         session = self.session
@@ -226,16 +234,17 @@ class FolderSlot(Slot):
 
     def read(self, path: Path, begin: State, check: Callable[[State], object]) -> State:
         """The state in a file; an error on any rank is one on all."""
-        reduce = self.session.reduce
+        reduce, ranks = self.session.reduce, self.session.ranks
 
-        def load() -> tuple[State, Any]:
+        def load() -> tuple[State, Tensor | None, Any]:
             header, tensors = storage.load(path)
             with refusing(f"{path} holds no state of this run", "it is left aside"):
                 if header["fit"] != self.session.identity:
                     raise ValueError("it is that of another fit")
-                return from_parts(header["state"], tensors), header["ended"]
+                stored = tensors.get(NAMES) if header["ranks"] != ranks else None
+                return from_parts(header["state"], tensors), stored, header["ended"]
 
-        state, ended = handed_out(load, begin, reduce)
+        state, ended = handed_out(load, begin, self.names, reduce)
         mistake = None
         try:
             with refusing(f"{path} holds no state of this run", "it is left aside"):
@@ -269,9 +278,12 @@ class FolderSlot(Slot):
     def keep(self, state: Any, ended: list[str] | None = None) -> bool:
         """Write a state, on the first rank; all go on once that is done, and know whether it is kept."""
         session, clock = self.session, time.monotonic()
-        whole = gathered(state, session.reduce)
+        whole, named = gathered(state, session.reduce), dict[str, Tensor]()
+        if self.names and rows_in(state):
+            named[NAMES] = to_first(session.reduce, self.names())
         session.spent += time.monotonic() - clock
-        return by_first(session.reduce, lambda: session.write(self.run, *to_parts(whole), ended))
+        text, tensors = to_parts(whole)
+        return by_first(session.reduce, lambda: session.write(self.run, text, tensors | named, ended))
 
     def end(self, state: Any, status: Status, detail: str = "") -> None:
         session, rule = self.session, self.session.checkpoint

@@ -201,6 +201,7 @@ class MiniBatch:
             batch_size=batch,
             drop_inputs=drop[0],
             drop_features=drop[1],
+            decay=None if isinstance(parameters.decay, str) else float(parameters.decay),
             patience=parameters.n_iter_no_change,
             budget=budget,
         )

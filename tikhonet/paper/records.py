@@ -25,6 +25,7 @@ from typing import IO, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tikhonet import __version__
 from tikhonet.model.reading import inflate, read_array, refusing
 
 VERSION = 2
@@ -237,8 +238,10 @@ def finite(value: float) -> float | None:
 
 
 def versions() -> dict[str, str]:
-    packages = ("tikhonet", "torch", "numpy", "scipy", "scikit-learn")
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+    """The versions of what runs; this library's from its own code, since what an installer wrote may be older."""
+    packages = ("torch", "numpy", "scipy", "scikit-learn")
+    own = {"python": platform.python_version(), "tikhonet": __version__}
+    return own | {name: version(name) for name in packages}
 
 
 def hardware() -> dict[str, Any]:

@@ -30,7 +30,7 @@ from tikhonet.trainer.sparsity.budget import Budget
 
 RADIUS, RADII = 2.0, {"fashion-mnist": 4.0}
 """The radius of the l1 ball around every row that a budget is spent in, and by data set where it is another; chosen on
-held-out training images (docs/sparse.md)."""
+held-out training images (docs/guide/sparse.md)."""
 GRADUAL: dict[str, Any] = {"begin": 0.1, "end": 0.7}
 
 

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from datetime import timedelta
 from typing import Any, Self, TypeVar
 
 import torch
@@ -22,7 +21,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tikhonet.network.errors import ArgumentError
-from tikhonet.problem.lost_machines import watched_connections
+from tikhonet.problem.meeting import meet
 from tikhonet.problem.row_blocks import Place, row_blocks
 from tikhonet.problem.samples import Reduce, keep, rank_of
 
@@ -89,9 +88,7 @@ class Ranks:
 
     def __enter__(self) -> Self:
         if self.size == 1 and int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
-            backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-            with watched_connections():
-                dist.init_process_group(backend, timeout=timedelta(seconds=self.timeout))
+            meet(self.timeout)
             self._made = True
             self._join()
         self._token = _current.set(self)

@@ -35,6 +35,8 @@ class Preset:
     """A first step that is given is (3 / N)^depth_power as long in networks of N > 3 layers."""
     change: float | None = None
     """A first step in place of the rule's, after which steps fall linearly."""
+    decay: float = 0.0
+    """How much weights shrink in a step, over the relative change that it makes in a layer."""
     widest: int | None = None
     """The columns of a layer's weights from which on its metric and damping are those of `USUAL`; None is never."""
 
@@ -57,7 +59,7 @@ USUAL = Preset(
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
 SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
-"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/sparse.md). The rule's
+"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/log/sparse.md). The rule's
 steps are no better there than a given first one, since weights that go leave something to mend to the end."""
 CONFINED: dict[str, Any] = {"change": 0.3, "momentum": 0.95}
 """The steps of weights in a set: in the l1 ball those of the rule end with twice as many nonzeros at the same error."""
@@ -118,6 +120,8 @@ class Recipe:
         The share of the inputs that are set to zero at random in training, as a regulariser.
     drop_features : float, optional
         The share of the last hidden layer that is set to zero at random in training.
+    decay : float, optional
+        How much the weights shrink in a step, over the relative change that it makes in their layer; biases do not.
     """
 
     change: float | None = None
@@ -134,6 +138,7 @@ class Recipe:
     metric: str | None = None
     drop_inputs: float | None = None
     drop_features: float | None = None
+    decay: float | None = None
 
     def __post_init__(self) -> None:
         check_initial(self.initial)
@@ -142,7 +147,7 @@ class Recipe:
         if self.metric is not None and self.metric not in Gram.kinds:
             raise ValueError(f"metric must be {', '.join(map(repr, Gram.kinds))} or None, got {self.metric!r}")
         check_numbers(self, SHARE_OR_NONE, ["memory", "averaging"])
-        check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features"], optional=True)
+        check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features", "decay"], optional=True)
         check_numbers(self, POSITIVE, ["damping_U", "initial_scale"])
         check_numbers(self, POSITIVE, ["change", "damping_W", "ridge_V"], optional=True)
 

@@ -221,8 +221,13 @@ class Stepper:
         for n, R in steps.items():
             length, layers[n] = pace.advance(state.layers[n], R, next(sizes), next(sizes), rate)
             moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(layers[n].momentum, alpha=length))
-            W |= self.placed({pair: part.contiguous() for pair, part in moved.items()})
+            W |= self.placed({pair: self.decayed(pair, part.contiguous(), rate) for pair, part in moved.items()})
         return W, layers
+
+    def decayed(self, pair: tuple[int, int], M: Tensor, rate: float) -> Tensor:
+        """The weights of an edge, written over, after the decay of a step of this relative change."""
+        decay = self.pace.preset.decay
+        return M.mul_(1 - decay * rate) if decay and pair in self.problem.network.penalised else M
 
     def falls(self, batch: Batch, W: Weights, V: Tensor, here: Pass, scores: Tensor) -> bool:
         """Whether the loss of some of the batch's rows is not much higher after the step than before."""

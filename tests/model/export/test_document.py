@@ -1,4 +1,4 @@
-"""The worked example of docs/export.md works as it is printed."""
+"""The worked example of docs/guide/export.md works as it is printed."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from tikhonet.data import load
 from tikhonet.estimators import BCDClassifier
 from tikhonet.model.export import formats
 
-TEXT = (Path(__file__).parents[3] / "docs" / "export.md").read_text()
+TEXT = (Path(__file__).parents[3] / "docs" / "guide" / "export.md").read_text()
 
 
 def blocks(language):
