@@ -185,7 +185,22 @@ def hashing_neighbours_digits() -> str:
 
 @table
 def hashing_neighbours_mnist() -> str:
-    return neighbour_table("hashing-neighbours-mnist", 48)
+    return neighbour_table("hashing-mnist-small", 48)
+
+
+@table
+def hashing_neighbours_cifar10() -> str:
+    return neighbour_table("hashing-cifar10-small", 48)
+
+
+@table
+def hashing_unseen_mnist() -> str:
+    return neighbour_table("hashing-mnist-unseen-small", 48)
+
+
+@table
+def hashing_unseen_cifar10() -> str:
+    return neighbour_table("hashing-cifar10-unseen-small", 48)
 
 
 @table

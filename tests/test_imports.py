@@ -32,6 +32,7 @@ BOUNDARIES = {
     "tikhonet.estimators.rank_states": "where the rows of a state are, apart from the files that hold it",
     "tikhonet.estimators.labels": "several labels a row, beside one class",
     "tikhonet.estimators.importances": "a definition of what matters, apart from the estimators that show it",
+    "tikhonet.hashing.experts": "coordinates of each class, beside those of all rows",
     "tikhonet.hashing.code_targets": "what codes are learned from, beside the targets of the other estimators",
     "tikhonet.estimators.loader_fit": "the one fit whose rows come anew at every epoch",
     "tikhonet.estimators.large_fit": "fits of rows on disk, apart from the estimators",
@@ -52,7 +53,7 @@ BOUNDARIES = {
     "tikhonet.paper.rivals_search": "the contenders of one experiment",
     "tikhonet.paper.baselines.discrete_hash": "a baseline",
     "tikhonet.paper.baselines.layer_rules": "rules that see layers, apart from those that see gradients alone",
-    "tikhonet.cli.evaluation_page": "a page and its measures, apart from the command",
+    "tikhonet.cli.code_page": "what a hasher's page shows, apart from its measures",
     "tikhonet.cli.code_evaluation": "what is measured of codes, apart from the command",
 }
 """Modules that one other module alone imports, and why they are files of their own."""

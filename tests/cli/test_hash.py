@@ -57,7 +57,23 @@ def test_evaluate_measures_labels_neighbours_and_codes(run, mistake, hasher, tmp
     alone = run("evaluate", hasher, "--data", "rows.npz", "--json").document
     assert (alone["queries"], alone["database"]) == (50, 450)
     assert "retrieval" not in alone
-    assert "--page" in mistake("evaluate", hasher, "--data", "digits", "--page", "x.html")
+    assert "--page: must end in .html" in mistake("evaluate", hasher, "--data", "digits", "--page", "x.pdf")
+
+
+def test_the_page_of_a_hasher_has_codes_and_ties_beside_map_and_shows_what_is_found(run, hasher, tmp_path):
+    document = run("evaluate", hasher, "--data", "digits", "--page", "page.html", "--json").document
+    assert document["page"] == "page.html"
+    page = (tmp_path / "page.html").read_text()
+    headline = page[page.index('class="headline"') : page.index('id="figures"')]
+    assert all(word in headline for word in ("label mAP", "true neighbours", "distinct codes", "tied"))
+    assert f"{document['report']['distinct']:,}" in headline
+    assert all(part in page for part in ("figure-balls", "figure-frontier", "query: ", "tikhonet evaluate"))
+    assert page.count("query: ") == 6
+    np.savez(tmp_path / "rows.npz", X=load("digits", "test").X)
+    run("evaluate", hasher, "--data", "rows.npz", "--page", "rows.html")
+    rows = (tmp_path / "rows.html").read_text()
+    assert "label mAP" not in rows[rows.index('class="headline"') : rows.index('id="figures"')]
+    assert "query: " not in rows  # rows of a file are not known to be images
 
 
 def test_the_scores_of_queries_sort_what_was_found(run, mistake, hasher, tmp_path):

@@ -2,7 +2,7 @@ import numpy as np
 
 from tikhonet.hashing import evaluate, hamming, pack
 from tikhonet.hashing.code_targets import from_targets
-from tikhonet.hashing.structure import rotations
+from tikhonet.hashing.directions import rotations
 
 
 def first_codes(y, n_bits=48):

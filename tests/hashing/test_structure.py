@@ -8,8 +8,9 @@ from sklearn.decomposition import PCA
 
 from tests.estimators.samples import HASHER, blobs
 from tikhonet.hashing import BCDHasher, evaluate, neighbour_recall
+from tikhonet.hashing.directions import rotation
 from tikhonet.hashing.frontier import SLACK, Share, chosen
-from tikhonet.hashing.structure import Structure, principal_axes, rotation
+from tikhonet.hashing.structure import Structure, principal_axes
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_axes_are_those_of_principal_components_with_weights_as_rows():
 def test_coordinates_have_a_mean_square_of_one_and_no_more_axes_than_rows_span():
     X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64) @ torch.ones(3, 6).double()
     structure = Structure.fit(X, torch.ones(50).double(), 4, seed=0)
-    Z = structure.coordinates(X)
+    Z = structure.beside(X)
     assert Z.shape[1] == 1
     assert float(Z.square().mean()) == pytest.approx(1)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tikhonet.cli.inputs import SavedModel, Source
+from tikhonet.cli.code_page import Searched, write_code_page
+from tikhonet.cli.inputs import SavedModel, Source, load_set
 from tikhonet.cli.mistakes import Failure
 from tikhonet.cli.outputs import Answer, facts
 from tikhonet.cli.progress import by_chunks
+from tikhonet.data.folder import shape_of
 from tikhonet.data.tables import Table
 from tikhonet.hashing import code_report, evaluate, neighbour_recall
 
@@ -18,8 +21,8 @@ QUERIES, NEAREST = 1000, 100
 """Rows of a file that are queries, at most a tenth of them; true neighbours that are sought, at most 1 in 100 rows."""
 
 
-def evaluate_codes(saved: SavedModel, source: Source, database: str | None) -> Answer:
-    """Search the database for the queries, and measure what is found."""
+def evaluate_codes(saved: SavedModel, source: Source, database: str | None, page: Path | None = None) -> Answer:
+    """Search the database for the queries, and measure what is found; with a `page` that shows it."""
     queries, base = sides(saved, source, database)
     n_bits = int(saved.estimator.n_bits)
     asked, held = (by_chunks(saved.estimator.transform, rows.X, "hashing") for rows in (queries, base))
@@ -34,7 +37,8 @@ def evaluate_codes(saved: SavedModel, source: Source, database: str | None) -> A
     title = source.title("test")
     document: dict[str, Any] = {"model": saved.path, "data": title, "task": "hash", "queries": len(asked)}
     document |= {"database": len(held), "n_bits": n_bits, "neighbours": {"k": k, **near.to_dict()}}
-    shown = {}
+    shown: dict[str, Any] = {}
+    found = None
     if labels:
         found = evaluate(asked, queries.y, held, base.y, n_bits=n_bits)
         document["retrieval"] = found.to_dict()
@@ -49,8 +53,20 @@ def evaluate_codes(saved: SavedModel, source: Source, database: str | None) -> A
         "codes": report.ties,
     }
     document["report"] = report.to_dict()
+    if page is not None:
+        searched = Searched(queries, base, asked, held, n_bits, pixels(saved, source))
+        write_code_page(page, saved, source, database, searched, found, near, report)
+        document["page"], shown["page"] = page, page.resolve()
     data = f"{title}: {len(asked):,} queries, {len(held):,} codes of {n_bits} bits"
     return Answer(document, facts(data=data, **shown))
+
+
+def pixels(saved: SavedModel, source: Source) -> tuple[int, ...] | None:
+    """The shape of the images of a data set or a folder; None for other rows."""
+    if source.name:
+        shape = load_set(source.name, "test", source.data_home).shape
+        return shape if len(shape) > 1 else None
+    return shape_of(saved.names, saved.estimator.n_features_in_) if Path(source.data).expanduser().is_dir() else None
 
 
 def sides(saved: SavedModel, source: Source, database: str | None) -> tuple[Table, Table]:

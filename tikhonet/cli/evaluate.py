@@ -26,7 +26,8 @@ def evaluate(
     model: Model,
     source: Source,
     page: Annotated[
-        Path | None, output_option("A page to write (.html): mistakes, calibration, what columns are worth.", "--page")
+        Path | None,
+        output_option("A page to write (.html): mistakes, calibration, columns; what codes find.", "--page"),
     ] = None,
     database: Annotated[
         str | None,
@@ -44,11 +45,7 @@ def evaluate(
             require(package)
     saved = open_model(model)
     if saved.task == "hash":
-        if page is not None:
-            raise OptionError(
-                "--page", "is for classifiers and regressors; tikhonet reproduce hashing shows neighbours"
-            )
-        return evaluate_codes(saved, source, database)
+        return evaluate_codes(saved, source, database, page)
     if database is not None:
         raise OptionError("--database", f"is for hashers, and {model} holds a {saved.kind}; leave it out")
     task = saved.need_task("be evaluated")

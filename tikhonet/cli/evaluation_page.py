@@ -249,14 +249,11 @@ def write_page(
     shares = getattr(estimator, "feature_importances_", ())  # files of many columns may be without
     kept = {name: [float(share)] for name, share in zip(names, shares, strict=False)}
     figures = [*judged.figures(), *importance_figures(found, judged.added, kept)]
-    given = {f"--{name.replace('_', '-')}": value for name, value in vars(source).items() if isinstance(value, str)}
-    words = [word for pair in given.items() for word in pair]
-    title, (head, rows) = source.title("test"), judged.table()
-    content = fill(
-        "evaluation.html.j2",
-        model=saved.path.name,
-        data=Path(title).name,
-        kind=saved.kind,
+    head, rows = judged.table()
+    fill_page(
+        path,
+        saved,
+        source,
         lead=f"{len(X):,} rows of {len(names)} columns. If it was trained on some of them, expect less of new ones."
         + f" What a column is worth is measured where there are at most {COLUMNS}." * (not found),
         headline=[
@@ -268,10 +265,24 @@ def write_page(
         table_title=judged.table_title,
         head=head,
         rows=rows,
+    )
+    return {name: sum(values) / len(values) for name, values in found.items()}
+
+
+def fill_page(path: Path, saved: SavedModel, source: Source, database: str | None = None, **parts: Any) -> None:
+    """Write a page of these parts, with what it takes to do it again."""
+    given = {f"--{name.replace('_', '-')}": value for name, value in vars(source).items() if isinstance(value, str)}
+    given |= {"--database": database} if database else {}
+    words = [word for pair in given.items() for word in pair]
+    content = fill(
+        "evaluation.html.j2",
+        model=saved.path.name,
+        data=Path(source.title("test")).name,
+        kind=saved.kind,
         command=shlex.join(["tikhonet", "evaluate", str(saved.path), *words, "--page", str(path)]),
         digest=sha256(saved.path),
         settings={name: value for name, value in saved.header.get("parameters", {}).items() if value is not None},
         version=__version__,
+        **{"queries": ()} | parts,
     )
     write_whole(path, content.encode())
-    return {name: sum(values) / len(values) for name, values in found.items()}

@@ -126,7 +126,7 @@ class Plan:
         """The model with V in place of a head."""
         W = {edge: matrix.cpu() for edge, matrix in trained.W.items()}
         V = trained.V.cpu()
-        return Model(self.scaling, self.network, W, V, Head(V.double().numpy(), np.zeros(len(V))))
+        return Model(self.scaling, trained.network or self.network, W, V, Head(V.double().numpy(), np.zeros(len(V))))
 
     def with_head(self, trained: Trained, rows: Rows, strength: float) -> Model:
         """The model with a head fitted on these rows."""
@@ -256,7 +256,8 @@ def fit_all(
     problem = build_problem(parameters, network, target.loss, add_numbers(reduce, training.weight.sum())[0])
     problem = target.signs.confine(problem) if target.signs else problem
     plan = Plan(parameters, problem, target, scaling, seed, reduce, unit, session)
-    start = (warm.model.W, warm.model.V) if warm and warm.model.network == network else None
+    begun = target.begins(warm.model, network) if warm else None
+    start = (begun, warm.model.V) if warm and begun else None
     trained = plan.train(training, held_out, start=start)
     strength, target = plan.judge(trained, rows, judge, final)
     plan = replace(plan, target=target)

@@ -64,6 +64,8 @@ class Trained:
     """The network's outputs for the rows that it was trained on, where codes were made of them."""
     kept: Any = None
     """What the target learned on the way, for itself."""
+    network: Network | None = None
+    """The network of W, where the target put layers on the one that was trained."""
 
     @classmethod
     def from_result(cls, result: Result) -> Trained:

@@ -32,6 +32,7 @@ from tikhonet.model.model import Model
 from tikhonet.model.monotone_head import MonotoneHead
 from tikhonet.model.reading import check_growth
 from tikhonet.network.errors import ArgumentError
+from tikhonet.network.graph import Network, Weights
 from tikhonet.problem.losses import Logistic, Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
@@ -91,6 +92,10 @@ class Target(ABC):
     def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
         """The target with what its encoding learns from the scaled training rows; `last` is that of a warm start."""
         return self
+
+    def begins(self, model: Model, network: Network) -> Weights | None:
+        """The weights of an earlier model that a warm start of this network begins with; None where it cannot."""
+        return model.W if model.network == network else None
 
     def train(self, course: Course) -> Trained:
         """Run the solver."""

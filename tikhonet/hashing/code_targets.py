@@ -28,11 +28,13 @@ from tikhonet.estimators.targets import Target, takes_numbers
 from tikhonet.hashing.code_training import ROUNDS, CodeBlock, train_codes
 from tikhonet.hashing.codes import CodeReport, code_report, pack
 from tikhonet.hashing.codewords import codewords
-from tikhonet.hashing.mixture import MixedCodes, Mixture
-from tikhonet.hashing.structure import rotations
+from tikhonet.hashing.directions import rotations
+from tikhonet.hashing.mixture import MixedCodes, Mixture, takes_experts
 from tikhonet.model.heads import HeadKind, TrainedHead
+from tikhonet.model.model import Model
 from tikhonet.model.scaling import Standard, spread
 from tikhonet.network.errors import ArgumentError
+from tikhonet.network.graph import Network, Weights
 from tikhonet.problem.losses import Squared
 from tikhonet.problem.samples import Reduce, keep
 
@@ -136,8 +138,20 @@ class Codes(Target):
 
     @property
     def label_bits(self) -> int:
-        """Bits that are learned from labels; where the share is chosen, the last of them are not used."""
-        return self.n_bits if self.share is None else self.n_bits - round(self.share * self.n_bits)
+        """Bits that are learned from labels.
+
+        Where the share is chosen the last of them are not used as bits; nor are they where rows have a class each, but
+        classes are read from all of them.
+        """
+        near = 0 if self.share is None else round(self.share * self.n_bits)
+        return self.n_bits if near < self.n_bits and self.supervision.kind == "classes" else self.n_bits - near
+
+    def begins(self, model: Model, network: Network) -> Weights | None:
+        """The weights below the layer that tells rows of a class apart."""
+        kept, layers = model.W, len(network.shapes)
+        if model.network.shapes[:layers] != network.shapes or not set(network.learned) <= set(kept):
+            return None
+        return {pair: kept[pair] for pair in network.learned}
 
     def started(self, rows: Rows, seed: int, last: Target | None, reduce: Reduce = keep) -> Self:
         supervision = replace(self.supervision, Y=rows.Y)
@@ -172,7 +186,8 @@ class Codes(Target):
 
         if self.share == 0:
             return train_codes(course, block(), rounds)
-        trained, mixture = MixedCodes(course, block, Y, self.n_bits, rounds).train(self.share, self.mixture)
+        by_class = self.supervision.kind == "classes" and self.label_bits > 0 and takes_experts(course, Y.shape[1])
+        trained, mixture = MixedCodes(course, block, Y, self.n_bits, rounds, by_class).train(self.share, self.mixture)
         return replace(trained, kept=mixture)
 
     def finished(self, trained: Trained) -> Self:

@@ -63,8 +63,13 @@ class HashSize(Size):
     few: dict[str, int] = field(default_factory=dict)
     """Passes of the hasher, the classifier and Adam over no more than `FEW` images, where they are not those above."""
 
-    def for_rows(self, rows: int) -> HashSize:
-        """The size with the passes that so many training images get."""
+    shallow: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What the networks of two layers get in place of the settings above, by their names."""
+
+    def for_rows(self, rows: int, shallow: bool = False) -> HashSize:
+        """The size with the passes that so many training images get, in a shallow network or a deep one."""
+        if shallow and self.shallow:
+            return replace(self, **{name: getattr(self, name) | own for name, own in self.shallow.items()})
         if not self.few or rows > FEW:
             return self
         return replace(
@@ -96,9 +101,15 @@ FULL = HashSize(
     adam={"rate": 1e-4, "batch_size": 128, "epochs": 10},
     split={"epochs": 20, "beta": 0.1},
     few={"hasher": 30, "classifier": 30, "adam": 60},
+    shallow={
+        "hasher": {"max_iter": 10},
+        "classifier": {"max_iter": 10},
+        "adam": {"rate": 1e-3, "epochs": 30},
+    },
 )
 """Rate and batch of Adam and the penalties of the split layers are the best of five and six trials, held out from
-10,000 images of MNIST (`benchmarks/deep.py --tune`); all start looks-linear."""
+10,000 images of MNIST (`benchmarks/deep.py --tune`); all start looks-linear. What shallow networks get was
+set before their first run and not tuned."""
 
 
 class HashingExperiment(Experiment):
@@ -117,7 +128,7 @@ class HashingExperiment(Experiment):
 
     def methods(self, size: HashSize, data: Database, epochs: int | None = None) -> list[HashMethod]:
         """Every way at every length, as `<way>-<bits>`; `epochs` sets the passes of all that train a network."""
-        size = size.for_rows(len(data.X_train))
+        size = size.for_rows(len(data.X_train), len(data.hidden) == 2)
         network = Network.chain([data.X.shape[1], *data.hidden], bias=True)
         limit, passes = ({"max_iter": epochs}, {"epochs": epochs}) if epochs else ({}, {})
         classifier = {"network": network, "parameters": size.classifier | limit, "kept": []}

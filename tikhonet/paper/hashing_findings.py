@@ -276,8 +276,8 @@ def frontier(hashing: Hashing, bits: int) -> Lines | None:
     return Lines(
         name="frontier",
         title=f"Labels against neighbours, {bits} bits",
-        caption="Seven shares of bits for neighbours, from none (left) to two thirds, measured on training images kept "
-        "aside; the share that is taken finds most neighbours among those that cost little of label mAP.",
+        caption="Eight shares of bits for neighbours, from none (left) to seven twelfths, measured on training images "
+        "kept aside; the share that is taken finds most neighbours among those that cost little of label mAP.",
         x=Axis("true neighbours found first", low=0.0),
         y=shares("label mAP", max(0.0, math.floor(20 * lowest) / 20)),
         lines=lines,

@@ -1,8 +1,9 @@
 """Labelled images as rows: a training and a test part, or for hashing (Sec. 3.3.2) a database and queries.
 
 The database is a data set's training part, the queries are its test part. Either all of the database is trained on, and
-all test images are queries; or 5,000 of its images, each class by its share, and 1,000 queries. Or three classes are
-unseen: they alone are searched, and the other ones alone are trained on.
+all test images are queries; or 5,000 of its images, each class by its share, and 1,000 queries; or, for all methods and
+lengths in little time, these 5,000 are the database too. Or three classes are unseen: they alone are searched, and the
+other ones alone are trained on.
 """
 
 from __future__ import annotations
@@ -40,10 +41,14 @@ class Setting:
     gist: bool = False
     part: bool = False
     unseen: bool = False
+    small: bool = False
+    """Whether nothing but the part is read: it is the database too."""
 
 
 MNIST, CIFAR10 = (256,) * 48, (1024,) * 16
 """The paper's networks."""
+SHALLOW = (256, 256)
+"""For the comparisons of all methods, three trials and four lengths each."""
 SETTINGS = {
     "digits": Setting("digits", (64,) * 16),
     "digits-unseen": Setting("digits", (64,) * 16, unseen=True),
@@ -53,6 +58,10 @@ SETTINGS = {
     "cifar10": Setting("cifar10", CIFAR10, gist=True),
     "cifar10-5000": Setting("cifar10", CIFAR10, gist=True, part=True),
     "cifar10-unseen": Setting("cifar10", CIFAR10, gist=True, unseen=True),
+    "mnist-small": Setting("mnist", SHALLOW, part=True, small=True),
+    "cifar10-small": Setting("cifar10", SHALLOW, gist=True, part=True, small=True),
+    "mnist-unseen-small": Setting("mnist", SHALLOW, part=True, small=True, unseen=True),
+    "cifar10-unseen-small": Setting("cifar10", SHALLOW, gist=True, part=True, small=True, unseen=True),
     "cifar10-pixels": Setting("cifar10", CIFAR10),
     "cifar10-pixels-5000": Setting("cifar10", CIFAR10, part=True),
 }
@@ -297,18 +306,19 @@ def read_database(name: str, read: Callable[[str, str], Dataset]) -> Database:
     base, queries = (read(setting.data, split) for split in ("train", "test"))
     trained = spread_over_classes(base.y, TRAINED) if setting.part else None
     asked = spread_over_classes(queries.y, QUERIES) if setting.part else np.arange(len(queries))
+    kept = np.arange(len(base)) if trained is None or not setting.small else trained
     return Database(
-        gist(base.values) if setting.gist else base.X,
-        base.y,
+        gist(base.values[kept]) if setting.gist else base.X[kept],
+        base.y[kept],
         gist(queries.values[asked]) if setting.gist else queries.X[asked],
         queries.y[asked],
-        shades(base),
+        shades(base)[kept],
         shades(queries)[asked],
         name,
         setting.hidden,
         "GIST-like descriptors" if setting.gist else "pixels",
         base.classes,
-        trained,
+        None if setting.small else trained,
         setting.unseen,
     )
 
