@@ -1,12 +1,13 @@
-"""Convolutional networks by the trainer and by tuned rivals at no less CPU time: errors on images held out.
+"""Convolutional networks by the trainer and by tuned rivals at no less CPU time: test errors after every epoch.
 
-The rivals are AdamW and schedule-free AdamW with cross-entropy and SGD with Nesterov momentum and a one-cycle rate, six
-settings each. All settings run with seed 0; the best of each method by held-out error runs with the other seeds. Rivals
-get twice as many epochs, so that none has less CPU time than the trainer. CIFAR-10 has random crops and flips.
+Rivals are AdamW and schedule-free AdamW with cross-entropy, and SGD with Nesterov momentum and a one-cycle rate. The
+settings of each method are compared on some of the training images, by the error on others, held out (seed 0). The
+best setting of each then learns all training images, with several seeds, and is judged by the test images. Rivals have
+more epochs, so that none has less CPU time. CIFAR-10 has random crops and flips.
 
-Each run adds a line to results/image_race.jsonl, and a run that is there is not repeated: stop it, and start it again.
+Each run adds a line to results/image_race/NAME.jsonl, and a run that is there is not repeated: stop it, start it again.
 
-    python benchmarks/image_training.py --data FOLDER [--name cifar10] [--rows 10000] [--epochs 4] [--seeds 3]
+    python benchmarks/image_training.py --data FOLDER [--name cifar10] [--epochs 3] [--seeds 3] [--methods trainer]
 """
 
 from __future__ import annotations
@@ -18,53 +19,72 @@ from pathlib import Path
 
 import torch
 from machine import lines, save
-from torch import nn
+from torch import Tensor, nn
 
 from tikhonet import Conv2d, Network, Problem, Stochastic, TorchBlocks
 from tikhonet.data import AugmentedImages, load
+from tikhonet.descent.slots import Slot
 from tikhonet.paper.baselines.rules import Rule
 
-STORE = Path(__file__).resolve().parents[1] / "results" / "image_race.jsonl"
+STORE = Path(__file__).resolve().parents[1] / "results" / "image_race"
 CLASSES = 10
 NETWORKS = {
-    "mnist": Network.sequential((1, 28, 28), Conv2d(16, 3, 1, 1), Conv2d(32, 3, 2, 1), Conv2d(32, 3, 2, 1), 128),
+    "mnist": Network.sequential(
+        (1, 28, 28), Conv2d(16, 5, 2, 2), Conv2d(32, 3, 1, 1), Conv2d(48, 3, 2, 1), Conv2d(48, 3, 1, 1), 96
+    ),
     "cifar10": Network.sequential(
-        (3, 32, 32), Conv2d(32, 3, 1, 1), Conv2d(64, 3, 2, 1), Conv2d(64, 3, 1, 1), Conv2d(64, 3, 2, 1), 128
+        (3, 32, 32), Conv2d(24, 3, 1, 1), Conv2d(48, 3, 2, 1), Conv2d(64, 3, 2, 1), Conv2d(64, 3, 1, 1), 128
     ),
 }
-HELD_OUT = {"mnist": 10_000, "cifar10": 5_000}
-"""The last training images, which settings are chosen by."""
-MORE = 2.0
-"""The epochs of rivals, over those of the trainer."""
-SETTINGS = {
-    "trainer": [{"batch_size": size} for size in (250, 125)],
-    "AdamW": [{"rate": rate, "batch_size": size} for rate in (5e-4, 1e-3, 2e-3) for size in (64, 128)],
-    "ScheduleFree": [{"rate": rate, "batch_size": size} for rate in (1e-3, 2e-3, 4e-3) for size in (64, 128)],
-    "Nesterov": [{"rate": rate, "batch_size": size} for rate in (0.02, 0.05, 0.1) for size in (64, 128)],
+FEW = {"mnist": 10_000, "cifar10": 5_000}
+"""The images that settings are compared on, the first ones, and those that they are compared by, the last ones."""
+MORE = {True: 4 / 3, False: 5 / 3}
+"""The epochs of rivals over those of the trainer, where settings are compared and in the race."""
+RATES = {
+    "AdamW": (5e-4, 1e-3, 2e-3, 4e-3),
+    "ScheduleFree": (2e-3, 4e-3, 8e-3, 1.6e-2),
+    "Nesterov": (0.02, 0.05, 0.1, 0.2),
 }
-DECAY = 0.01
+SETTINGS = {"trainer": [{"drop": 0.2, "batch_size": size} for size in (125, 250)]} | {
+    method: [{"drop": drop, "batch_size": 64, "rate": rate} for drop in (0.2, 0.5) for rate in rates]
+    for method, rates in RATES.items()
+}
+LOWEST = {method: rates[0] for method, rates in RATES.items()}
+"""The rates that are left out for CIFAR-10, being far from the best of MNIST."""
+DECAY = {"AdamW": 0.01, "ScheduleFree": 0.01, "Nesterov": 5e-4}
+Curve = list[tuple[float, float]]
+"""CPU seconds of training, and the error in percent, after every epoch."""
 
 
 class Images:
-    """Shifted images and labels: those trained on, moved and mirrored if asked for, and those held out."""
+    """Shifted images and labels: those trained on, moved and mirrored if asked for, and those judged by."""
 
-    def __init__(self, options: Namespace) -> None:
-        data = load(options.name, "train", options.data)
-        self.network = NETWORKS[options.name]
-        X, self.y = torch.tensor(data.X).view(len(data), *self.network.shapes[0]), torch.tensor(data.y)
-        X = X - X.mean((0, 2, 3), keepdim=True)
-        self.held = X[-HELD_OUT[options.name] :], self.y[-HELD_OUT[options.name] :]
-        rows = min(options.rows, len(X) - HELD_OUT[options.name])
-        self.X, self.y = X[:rows], self.y[:rows]
+    def __init__(self, name: str, folder: str, few: bool) -> None:
+        self.network, self.few = NETWORKS[name], few
+        self.X, self.y = self.read(name, folder, "train")
+        if few:
+            count = FEW[name]
+            self.judged = self.X[-count:], self.y[-count:]
+            self.X, self.y = self.X[:count], self.y[:count]
+        else:
+            self.judged = self.read(name, folder, "test")
         self.targets = nn.functional.one_hot(self.y, CLASSES).float()
-        self.changed = AugmentedImages(X, data.y).changed if options.name == "cifar10" else None
+        self.changed = AugmentedImages(self.X, self.y).changed if name == "cifar10" else None
+
+    def read(self, name: str, folder: str, split: str) -> tuple[Tensor, Tensor]:
+        data = load(name, split, folder)
+        X = torch.tensor(data.X).view(len(data), *self.network.shapes[0])
+        mean = X.mean((0, 2, 3), keepdim=True) if split == "train" else self.mean
+        self.mean = mean
+        return X - mean, torch.tensor(data.y)
 
     def batches(self, size: int):
         for rows in torch.randperm(len(self.X)).split(size):
             yield self.changed(self.X[rows]) if self.changed else self.X[rows], rows
 
+    @torch.no_grad()
     def error(self, scores) -> float:
-        X, y = self.held
+        X, y = self.judged
         found = torch.cat([scores(part) for part in X.split(500)])
         return round(100 * float((found.argmax(1) != y).double().mean()), 3)
 
@@ -82,36 +102,53 @@ class Loader:
         return ((X, self.images.targets[rows]) for X, rows in self.images.batches(self.size))
 
 
-def trainer(images: Images, epochs: int, seed: int, batch_size: int) -> list[tuple[float, float]]:
-    clock, network = time.process_time(), images.network
+class Judged(Slot):
+    """The curve of a run: the error of its averaged network after every epoch, at which the clock stands still."""
+
+    def __init__(self, images: Images) -> None:
+        self.images, self.curve, self.spent, self.clock = images, [], 0.0, time.process_time()
+
+    def offer(self, state, done: int | None = None) -> None:
+        if done:
+            network, (W, V), scale = self.images.network, (state.average.W, state.average.V), state.scale
+            self.add(lambda X: network.features(X.flatten(1) / scale, W) @ V.T)
+
+    def add(self, scores) -> None:
+        self.spent += time.process_time() - self.clock
+        self.curve.append((round(self.spent, 2), self.images.error(scores)))
+        self.clock = time.process_time()
+
+
+def trainer(images: Images, epochs: int, seed: int, drop: float, batch_size: int) -> Curve:
+    network, judged = images.network, Judged(images)
     rows = (Loader(images, batch_size),) if images.changed else (images.X, images.targets)
-    problem = Problem(network, lift="fenchel", gamma=1.0)
-    run = Stochastic(epochs=epochs, batch_size=batch_size).run(problem, *rows, seed=seed)
-    seconds, (W, V) = time.process_time() - clock, (run.blocks.W, run.blocks.V)
-    return [(seconds, images.error(lambda X: network.features(X.flatten(1), W) @ V.T))]
+    solver = Stochastic(epochs=epochs, batch_size=batch_size, drop_features=drop)
+    run = solver.run(Problem(network, lift="fenchel", gamma=1.0), *rows, seed=seed, slot=judged)
+    W, V = run.blocks.W, run.blocks.V
+    judged.curve.pop()  # that of the last epoch before V was fitted to all images
+    judged.add(lambda X: network.features(X.flatten(1), W) @ V.T)
+    return judged.curve
 
 
-def rival(images: Images, epochs: int, seed: int, method: str, rate: float, batch_size: int):
+def rival(images: Images, epochs: int, seed: int, method: str, rate: float, drop: float, batch_size: int) -> Curve:
     network, features = images.network, images.network.widths[-1]
     W = network.random_weights(seed, 2**0.5)
     blocks = TorchBlocks(network, W, torch.randn(CLASSES, features) / features**0.5, torch.zeros(CLASSES))
     *hidden, head = blocks.to_torch()
-    module = nn.Sequential(*hidden, nn.Dropout(0.2), head)
+    module = nn.Sequential(*hidden, nn.Dropout(drop), head)
     total = epochs * math.ceil(len(images.X) / batch_size)
     others = [parameter for parameter in module.parameters() if parameter is not head.weight]
-    rule, curve, spent, done = Rule.kinds[method](head.weight, others, total, DECAY), [], 0.0, 0
+    rule, judged, done = Rule.kinds[method](head.weight, others, total, DECAY[method]), Judged(images), 0
     for _ in range(epochs):
-        clock = time.process_time()
         for X, rows in images.batches(batch_size):
             module.zero_grad()
             nn.functional.cross_entropy(module(X), images.y[rows]).backward()
             rule.step(rate * scheduled(rule, done / total), ())
             done += 1
-        spent += time.process_time() - clock
-        with torch.no_grad(), rule.at_answer():
-            curve.append((round(spent, 2), images.error(module.eval())))
+        with rule.at_answer():
+            judged.add(module.eval())
         module.train()
-    return curve
+    return judged.curve
 
 
 def scheduled(rule: Rule, done: float) -> float:
@@ -123,37 +160,46 @@ def scheduled(rule: Rule, done: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * done))
 
 
-def run(images: Images, options: Namespace, method: str, settings: dict, seed: int) -> float:
-    """The held-out error of a run, which is made unless it is recorded."""
-    epochs = options.epochs if method == "trainer" else math.ceil(MORE * options.epochs)
-    key = {"data": options.name, "rows": len(images.X), "epochs": epochs, "method": method} | settings | {"seed": seed}
-    for record in lines(STORE):
+def run(images: Images, options: Namespace, method: str, settings: dict, seed: int, epochs: int) -> float:
+    """The last error of a run, which is made unless it is recorded."""
+    epochs = epochs if method == "trainer" else math.ceil(MORE[images.few] * epochs - 1e-9)
+    store = STORE / f"{options.name}.jsonl"
+    key = {"rows": len(images.X), "epochs": epochs, "method": method} | settings | {"seed": seed}
+    for record in lines(store):
         if key.items() <= record.items():
             return record["curve"][-1][1]
     torch.manual_seed(seed)
-    if method == "trainer":
-        curve = trainer(images, epochs, seed, **settings)
-    else:
-        curve = rival(images, epochs, seed, method, **settings)
-    save(STORE, key | {"curve": curve})
+    learn = trainer if method == "trainer" else rival
+    curve = learn(images, epochs, seed, **settings | ({} if method == "trainer" else {"method": method}))
+    weights = sum(math.prod(images.network.shape(pair)) for pair in images.network.learned)
+    about = {"weights": weights + CLASSES * images.network.widths[-1], "by": "held out" if images.few else "test"}
+    save(store, key | about | {"curve": curve})
     print(key, curve[-1], flush=True)
     return curve[-1][1]
 
 
 def main(options: Namespace) -> None:
     torch.set_num_threads(1)
-    images = Images(options)
-    for method, tried in SETTINGS.items():
-        best = min(tried, key=lambda settings: run(images, options, method, settings, 0))
-        errors = [run(images, options, method, best, seed) for seed in range(options.seeds)]
-        print(f"{method} {best}: held-out error {', '.join(f'{error:.2f}' for error in errors)}%", flush=True)
+    chosen, few = {}, Images(options.name, options.data, few=True)
+    for method in options.methods:
+        tried = [one for one in SETTINGS[method] if options.name == "mnist" or one.get("rate", 0) != LOWEST.get(method)]
+        errors = [run(few, options, method, one, 0, options.first_epochs) for one in tried]
+        chosen[method] = tried[errors.index(min(errors))]
+        print(f"{method} {chosen[method]}: held-out error {min(errors):.2f}%", flush=True)
+    del few
+    if options.seeds:
+        images = Images(options.name, options.data, few=False)
+        for seed in range(options.seeds):
+            for method, settings in chosen.items():
+                run(images, options, method, settings, seed, options.epochs)
 
 
 if __name__ == "__main__":
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True, help="the folder of data sets")
     parser.add_argument("--name", default="mnist", choices=NETWORKS)
-    parser.add_argument("--rows", type=int, default=60_000)
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--first-epochs", type=int, default=3, help="the trainer's epochs where settings are compared")
+    parser.add_argument("--epochs", type=int, default=3, help="the trainer's epochs on all images")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--methods", nargs="+", default=list(SETTINGS), choices=SETTINGS)
     main(parser.parse_args())

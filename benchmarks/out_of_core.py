@@ -1,9 +1,11 @@
-"""Fits of data four times as large as their memory: what they take at most, and how long, beside fits in memory.
+"""Runs on data four times as large as their memory: what they take at most, and how long, beside runs in memory.
 
 Each fit runs in a process of its own, which first fits a few rows of the same shape: what the libraries load late is
 not counted. Memory is what the process has at most (its resident set) above what it has after that.
 
-    python benchmarks/out_of_core.py [--record]
+    python benchmarks/out_of_core.py [--record] [--full-batch]
+
+With `--full-batch` it is Alg. 1, whose data are X, the targets and the hidden layers; else an estimator.
 """
 
 import json
@@ -12,6 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,14 +59,37 @@ def fit(side, folder):
     return {"seconds": seconds, "peak": peak, "accuracy": score, "budget": budget}
 
 
-def run():
+def descend(side, folder):
+    """An iteration of Alg. 1, in a process of its own, as `fit` does a fit."""
+    import torch
+
+    from tikhonet import BlockDescent, Network, Power, Problem
+
+    torch.set_num_threads(1)
+    X, y = np.load(folder / "X.npy", mmap_mode="r"), np.load(folder / "y.npy")
+    network, X = Network.chain([100, 100, 100]), np.array(X[:, :100], np.float32)
+    np.save(folder / "some.npy", X)
+    X, T = np.load(folder / "some.npy", mmap_mode="r"), np.eye(10, dtype=np.float32)[y]
+    budget = 4 * ROWS * (sum(network.widths) + 10) // RATIO
+    large = BlockDescent(Power(2), max_iter=1, chunk_rows=256, memory_budget=budget)
+    solver = large if side == "on disk" else replace(large, memory_budget=None)
+    problem = Problem(network)
+    large.run(problem, np.array(X[:2000]), T[:2000])
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before, clock = memory_now(), time.process_time()
+    result = solver.run(problem, X if side == "on disk" else np.array(X), T)
+    seconds, peak = time.process_time() - clock, memory_peak() - before
+    return {"seconds": seconds, "peak": peak, "objective": result.history.objective[-1], "budget": budget}
+
+
+def run(full_batch=False):
     """Both sides in turn, some times; the medians, and their ratios."""
     found = {"in memory": [], "on disk": []}
     with tempfile.TemporaryDirectory() as place:
         write_rows(Path(place))
         for _ in range(TURNS):
             for side, results in found.items():
-                words = [sys.executable, __file__, "--one", side, place]
+                words = [sys.executable, __file__, "--one", side, place, *(["--full-batch"] if full_batch else [])]
                 results.append(json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout))
     medians = {
         side: {name: float(np.median([one[name] for one in results])) for name in results[0]}
@@ -72,8 +98,7 @@ def run():
     disk, memory = medians["on disk"], medians["in memory"]
     return {
         "rows": ROWS,
-        "columns": COLUMNS,
-        "data_bytes": ROWS * COLUMNS * 8,
+        "data_bytes": RATIO * disk["budget"],
         "sides": medians,
         "peak_over_budget": disk["peak"] / disk["budget"],
         "time_over_memory": disk["seconds"] / memory["seconds"],
@@ -82,11 +107,13 @@ def run():
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
+    parser.add_argument("--full-batch", action="store_true", help="Alg. 1 in place of an estimator")
     parser.add_argument("--one", nargs=2, metavar=("SIDE", "FOLDER"), help="one fit in this process")
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(fit(options.one[0], Path(options.one[1]))))
+        one = descend if options.full_batch else fit
+        print(json.dumps(one(options.one[0], Path(options.one[1]))))
     else:
-        found = run()
+        found = run(options.full_batch)
         print(json.dumps(found, indent=2))
         record(options, found)

@@ -36,6 +36,8 @@ from tikhonet.trainer.pace import Pace
 HELD = 10_000
 """Rows that are held out, at most: of images the last training images, of tables the rest, at least a third."""
 TABLE_ROWS = 1500
+NEAR = 2.0
+"""Percent of the error by which the rule may be above the best of the hand-set steps."""
 HAND_SET = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
 DEEP_SET = tuple(value / 32 for value in HAND_SET)
 """The same range for deep plain networks, whose steps are shorter."""
@@ -165,8 +167,9 @@ def table(records: list[dict[str, Any]]) -> str:
     """One line for each cell: errors in percent, and by how much of the other's the rule's is above it.
 
     The best of seven on some seeds owes something to chance on the same seeds, so beside it stands the rule over the
-    first step that was best on the other seeds.
+    first step that was best on the other seeds. The lines under the table count the cells where the rule is near.
     """
+    gaps: dict[str, list[Gap]] = {"the best of seven": [], "the step that was best on the other seeds": []}
     cells: dict[Any, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
         cells[record["task"], record["epochs"]][record["choice"]][record["seed"]] = 100 * record["error"]
@@ -184,10 +187,45 @@ def table(records: list[dict[str, Any]]) -> str:
             others = {seed: hand[best_of(hand, seeds - {seed})][seed] for seed in seeds} if len(seeds) > 1 else {}
             shown = f"{mean(hand[best], dict.fromkeys(seeds, 0.0)):.2f} ({best})"
             cells_of += [shown, over(rule, before), over(rule, hand[best]), over(rule, others)]
+            for words, rival in zip(gaps, (hand[best], others), strict=True):
+                gaps[words] += [gap] if (gap := gap_to(rule, rival)) else []
         else:
             cells_of += ["", over(rule, before), "", ""]
         lines.append("| " + " | ".join(map(str, cells_of)) + " |")
+    lines += ["", *(counted(words, found) for words, found in gaps.items())]
     return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far the rule is above another choice, in percent of the other's mean error, over the seeds of both."""
+
+    mean: float
+    error: float | None
+    """The standard error of the mean; None of one seed."""
+
+
+def gap_to(mine: dict[int, float], other: dict[int, float]) -> Gap | None:
+    seeds = sorted(set(mine) & set(other))
+    if not seeds:
+        return None
+    gaps = np.array([mine[seed] - other[seed] for seed in seeds]) / np.mean([other[seed] for seed in seeds]) * 100
+    error = float(gaps.std(ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else None
+    return Gap(float(gaps.mean()), error)
+
+
+def counted(words: str, gaps: list[Gap]) -> str:
+    """How many cells are within 2% of the other, and how many more could be by chance or are surely not."""
+    several = [gap for gap in gaps if gap.error is not None]
+    within = sum(gap.mean <= NEAR for gap in gaps)
+    beyond = sum(gap.mean - 2 * gap.error > NEAR for gap in several if gap.error is not None)
+    share = np.array([gap.mean for gap in gaps])
+    spread = share.std(ddof=1) / math.sqrt(len(share)) if len(share) > 1 else math.nan
+    return (
+        f"- Against {words}: within {NEAR:g}% in {within} of {len(gaps)} cells; of the {len(several)} with several "
+        f"seeds {beyond} are further off by more than two standard errors. "
+        f"Mean over cells {share.mean():+.1f} ± {spread:.1f}%."
+    )
 
 
 def best_of(hand: dict[str, dict[int, float]], seeds: set[int]) -> str:
@@ -200,12 +238,9 @@ def mean(values: dict[int, float], seeds: dict[int, float]) -> float:
 
 def over(mine: dict[int, float], other: dict[int, float]) -> str:
     """The mean difference in percent of the other's mean, and its standard error."""
-    seeds = sorted(set(mine) & set(other))
-    if not seeds:
-        return ""
-    gaps = np.array([mine[seed] - other[seed] for seed in seeds]) / np.mean([other[seed] for seed in seeds]) * 100
-    spread = f" ± {gaps.std(ddof=1) / math.sqrt(len(gaps)):.1f}" if len(gaps) > 1 else ""
-    return f"{gaps.mean():+.1f}{spread}%"
+    gap = gap_to(mine, other)
+    spread = f" ± {gap.error:.1f}" if gap and gap.error is not None else ""
+    return f"{gap.mean:+.1f}{spread}%" if gap else ""
 
 
 def main() -> None:

@@ -78,6 +78,11 @@ def sparse_fashion() -> str:
     return sparse_table("sparse-fashion")
 
 
+@table
+def sparse_digits() -> str:
+    return sparse_table("sparse-digits")
+
+
 def sparse_table(folder: str) -> str:
     found = by(records(folder), "method")
     dense = fmean(field(found["dense"], "error"))
@@ -213,6 +218,11 @@ def literal_mnist() -> str:
 
 
 @table
+def literal_mnist_10() -> str:
+    return literal_table("literal-mnist-10")
+
+
+@table
 def literal_digits() -> str:
     return literal_table("literal-digits")
 
@@ -276,6 +286,16 @@ def ablation_digits() -> str:
 @table
 def ablation_mnist_10000() -> str:
     return ablation_table("ablation-mnist-10000")
+
+
+@table
+def ablation_fashion_mnist_10000() -> str:
+    return ablation_table("ablation-fashion-mnist-10000")
+
+
+@table
+def ablation_mnist() -> str:
+    return ablation_table("ablation-mnist")
 
 
 def ablation_table(folder: str) -> str:

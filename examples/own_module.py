@@ -2,13 +2,14 @@
 An optimiser for a module of your own
 =====================================
 
-A PyTorch module of your own, trained by the Gram metric and the exact last layer, and by AdamW beside it.
+A PyTorch module, trained by the Gram metric and the exact last layer, and by AdamW beside it.
 """
 
 import math
 import sys
 import time
 
+import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
@@ -52,22 +53,38 @@ def by_adamw(X: torch.Tensor, y: torch.Tensor, epochs: int, rate: float = 3e-3, 
     return model
 
 
-if __name__ == "__main__":
-    name = sys.argv[1] if len(sys.argv) > 1 else "mnist"
-    train, test = load(name), load(name, "test")
-    X, X_test = (torch.tensor(part.X[:10_000], dtype=torch.float32) for part in (train, test))
-    y, y_test = (torch.tensor(part.y[:10_000], dtype=torch.int64) for part in (train, test))
-    ways = {
-        "GramDescent, squared loss": lambda: by_gram_descent(X, y, "squared"),
-        "GramDescent, cross-entropy": lambda: by_gram_descent(X, y, "softmax"),
-        "AdamW, as many epochs": lambda: by_adamw(X, y, epochs=3),
-        "AdamW, more epochs": lambda: by_adamw(X, y, epochs=8),
-    }
-    by_gram_descent(X[:400], y[:400], "squared", epochs=1)  # torch loads parts of itself when they are first used
-    for title, way in ways.items():
-        clock = time.process_time()
-        model = way()
-        seconds = time.process_time() - clock
-        with torch.no_grad():
-            wrong = (model(X_test).argmax(1) != y_test).double().mean()
-        print(f"{title}: test error {100 * wrong:.2f}% in {seconds:.1f} CPU s")
+# %%
+# `python own_module.py mnist` takes 10,000 images of MNIST in place of the digits.
+
+name = sys.argv[1] if len(sys.argv) > 1 else "digits"
+train, test = load(name), load(name, "test")
+X, X_test = (torch.tensor(part.X[:10_000], dtype=torch.float32) for part in (train, test))
+y, y_test = (torch.tensor(part.y[:10_000], dtype=torch.int64) for part in (train, test))
+ways = {
+    "GramDescent, squared loss": lambda: by_gram_descent(X, y, "squared"),
+    "GramDescent, cross-entropy": lambda: by_gram_descent(X, y, "softmax"),
+    "AdamW, as many epochs": lambda: by_adamw(X, y, epochs=3),
+    "AdamW, more epochs": lambda: by_adamw(X, y, epochs=8),
+}
+by_gram_descent(X[:400], y[:400], "squared", epochs=1)  # torch loads parts of itself when they are first used
+found = {}
+for title, way in ways.items():
+    clock = time.process_time()
+    model = way()
+    seconds = time.process_time() - clock
+    with torch.no_grad():
+        wrong = (model(X_test).argmax(1) != y_test).double().mean()
+    found[title] = (seconds, 100 * float(wrong))
+    print(f"{title}: test error {100 * wrong:.2f}% in {seconds:.2f} CPU s")
+
+# %%
+# Further down is better, further left is faster. The digits have 1,297 training images, so that three epochs are hardly
+# twenty steps of 200 rows; one seed, and 500 test images.
+
+figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+for title, (seconds, error) in found.items():
+    axes.plot(seconds, error, "o", ms=9, color="#00805c" if title.startswith("Gram") else "#7a7f87")
+    axes.annotate(title, (seconds, error), textcoords="offset points", xytext=(0, 10), ha="center", fontsize=9)
+axes.set(xlabel="CPU seconds", ylabel="test error, percent")
+axes.margins(x=0.4, y=0.3)
+axes.set_ylim(bottom=0)

@@ -14,6 +14,7 @@ from tikhonet.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
@@ -39,8 +40,12 @@ def test_ci_runs_the_readmes_test_command():
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
-def test_every_path_in_the_readme_exists():
-    tree = next(block for block in blocks("") if "tikhonet/network/" in block)
+def test_the_readme_is_short():
+    assert len(README.splitlines()) < 100
+
+
+def test_every_path_in_the_readme_and_in_the_tree_exists():
+    tree = next(block for block in blocks("", CONTRIBUTING) if "tikhonet/network/" in block)
     paths = [line.split()[0] for line in tree.splitlines() if line.strip()]
     paths += re.findall(r"\]\(([^)#]+)\)", README) + re.findall(r"python ([\w/]+\.py)", README)
     missing = [path for path in paths if not (ROOT / path).exists()]
@@ -48,7 +53,7 @@ def test_every_path_in_the_readme_exists():
 
 
 def test_every_package_is_in_the_tree():
-    tree = next(block for block in blocks("") if "tikhonet/network/" in block)
+    tree = next(block for block in blocks("", CONTRIBUTING) if "tikhonet/network/" in block)
     packages = {path.parent.name for path in (ROOT / "tikhonet").glob("*/__init__.py")}
     assert set(re.findall(r"^tikhonet/(\w+)/", tree, flags=re.M)) == packages
 

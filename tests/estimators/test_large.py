@@ -11,9 +11,10 @@ import pytest
 
 from tikhonet import BCDClassifier, BCDFeatures, BCDRegressor, Checkpoint
 from tikhonet.estimators.checkpoints import Stopped
-from tikhonet.estimators.large_fit import bytes_of
 from tikhonet.network.errors import ArgumentError
-from tikhonet.trainer.disk_rows import DiskRows
+from tikhonet.problem.disk_rows import DiskRows
+from tikhonet.problem.memory_budget import bytes_of
+from tikhonet.problem.row_store import map_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SETTINGS = {"hidden_layer_sizes": (10,), "max_iter": 4, "random_state": 0, "batch_size": 200}
@@ -81,14 +82,29 @@ def test_numbers_are_learned_within_a_budget_too(rows):
     assert model.score(X, y) > 0.5
 
 
+@pytest.mark.parametrize("solver", ["proximal", "alg1"])
+def test_full_batch_solvers_keep_their_layers_on_disk_and_find_what_they_find_in_memory(solver, rows, monkeypatch):
+    X, y = rows
+    settings = {"hidden_layer_sizes": (10,), "solver": solver, "max_iter": 3, "random_state": 0, "n_jobs": 1}
+    whole = BCDClassifier(**settings).fit(np.array(X), y)
+    made = []
+    monkeypatch.setattr("tikhonet.problem.row_store.map_of", lambda size, make=map_of: made.append(size) or make(size))
+    model = BCDClassifier(**settings, memory_budget=BUDGET).fit(X, y)
+    assert len(made) > 4
+    np.testing.assert_allclose(model.history_.objective, whole.history_.objective, rtol=1e-5)
+    assert model.score(X, y) == pytest.approx(whole.score(X, y), abs=0.02)
+
+
 def test_what_a_budget_cannot_hold_is_refused_with_the_number_needed(rows, monkeypatch):
     monkeypatch.setattr("tikhonet.estimators.large_fit.Survey.of", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(
         ArgumentError, match=r"memory_budget must be at least 1 MB for 2,500 rows .* got 0 MB; raise it"
     ):
         BCDClassifier(**SETTINGS, memory_budget="100KB").fit(*rows)
-    with pytest.raises(ArgumentError, match='solver="proximal", which keeps the hidden layers of all rows in memory'):
-        BCDClassifier((10,), solver="proximal", memory_budget=BUDGET).fit(*rows)
+    with pytest.raises(ArgumentError, match='solver="certified", which keeps the hidden layers of all rows in memory'):
+        BCDClassifier((10,), solver="certified", memory_budget=BUDGET).fit(*rows)
+    with pytest.raises(ArgumentError, match="memory_budget must be None with checkpoint='states'"):
+        BCDClassifier((10,), solver="alg1", checkpoint="states", memory_budget=BUDGET).fit(*rows)
     with pytest.raises(ArgumentError, match="memory_budget must be None with n_bins=5"):
         BCDClassifier((10,), n_bins=5, memory_budget=BUDGET).fit(*rows)
     with pytest.raises(ArgumentError, match="memory_budget must be None for BCDFeatures"):

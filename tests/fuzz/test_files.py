@@ -44,6 +44,41 @@ def test_two_thousand_mutants_are_refused_or_load_and_work():
     assert min(counts.values()) > 100
 
 
+ESCAPES = """
+import os, pickle, subprocess, sys
+from tests.fuzz.files import Escaped, Watch
+
+place, watch = sys.argv[1], Watch()
+inside, outside = os.path.join(place, "in", "a"), os.path.join(place, "out")
+attempts = {
+    "opens": lambda: open(outside, "w"),
+    "appends": lambda: open(outside, "ab"),
+    "opens by a number": lambda: os.open(outside, os.O_CREAT | os.O_RDWR),
+    "renames": lambda: os.rename(inside, outside),
+    "removes": lambda: os.remove(__file__ if "__file__" in globals() else outside),
+    "starts": lambda: subprocess.run(["true"]),
+    "executes": lambda: eval("1 + 1"),
+    "unpickles": lambda: pickle.loads(pickle.dumps(Escaped)),
+}
+for name, attempt in attempts.items():
+    with watch.allowing(os.path.join(place, "in")):
+        open(inside, "w").close()
+        try:
+            attempt()
+            print(name, "was not heard")
+        except Escaped:
+            pass
+print(sorted(os.listdir(place)))
+"""
+
+
+def test_the_hook_hears_code_processes_and_writes(tmp_path):
+    (tmp_path / "in").mkdir()
+    words = [sys.executable, "-c", ESCAPES, str(tmp_path)]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.stdout == "['in']\n", ran.stdout + ran.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_a_hundred_thousand_mutants_are_refused_or_load_and_work(seed):

@@ -56,9 +56,9 @@ def test_onnx_has_convolutions_and_the_scores(model):
     operators = [node.op_type for node in made.graph.node]
     assert [operators.count(name) for name in ("Conv", "AveragePool", "GlobalAveragePool", "MatMul")] == [2, 1, 1, 1]
     (found,) = reference.ReferenceEvaluator(made).run(None, {"x": X})
-    np.testing.assert_allclose(found, model.scores(X.astype(np.float64)), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found, model.scores(X.astype(np.float64)), rtol=1e-5, atol=1e-5)
 
 
 def test_formats_that_know_products_alone_have_the_scores(model):
     X = normal(5, 72).numpy()
-    np.testing.assert_allclose(to_csr(model).scores(X), model.scores(X), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(to_csr(model).scores(X), model.scores(X), rtol=1e-5, atol=1e-5)

@@ -3,9 +3,6 @@
 import copy
 import gc
 import io
-import runpy
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -314,9 +311,3 @@ def test_numbers_are_targets_too():
 
 def test_the_package_loads_when_it_is_asked_for():
     assert tikhonet.optim.GramDescent is GramDescent
-
-
-def test_the_example_runs(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["own_module.py", "digits"])
-    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "own_module.py"), run_name="__main__")
-    assert capsys.readouterr().out.count("test error") == 4

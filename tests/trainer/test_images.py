@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from tests.strategies import normal
 from tikhonet import (
@@ -85,24 +86,40 @@ def test_the_direction_of_a_step_is_that_of_autograd_in_the_metric_of_patches(mo
     assert float(cosine) > 1 - 1e-6
 
 
-def test_a_module_is_read_fitted_and_written_back():
+def module_of_stripes():
     torch.manual_seed(0)
-    X, Y = stripes(400)
-    module = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 4, 3),
-        torch.nn.ReLU(),
-        torch.nn.AdaptiveAvgPool2d(1),
-        torch.nn.Flatten(),
-        torch.nn.Linear(4, 2),
-    )
-    before = (module(X.view(-1, 1, 6, 6)).argmax(1) != Y.argmax(1)).double().mean()
+    layers = torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten()
+    return torch.nn.Sequential(*layers, torch.nn.Linear(4, 2))
+
+
+def test_a_module_is_read_fitted_and_written_back():
+    (X, Y), module = stripes(400), module_of_stripes()
+    images, y = X.view(-1, 1, 6, 6), Y.argmax(1)
+    before = (module(images).argmax(1) != y).double().mean()
     read = from_torch(module, (1, 6, 6))
-    problem = Problem(read.network, lift="fenchel", gamma=1.0)
-    training = Stochastic(epochs=5, batch_size=50).run(problem, X.view(-1, 1, 6, 6), Y, start=read.W)
-    read.with_blocks(training.blocks).write(module)
-    scores = module(X.view(-1, 1, 6, 6))
-    assert (scores.argmax(1) != Y.argmax(1)).double().mean() < before
-    torch.testing.assert_close(scores, read.network.features(X, training.blocks.W) @ training.blocks.V.T)
+    fitted = read.fit(images, y, solver=Stochastic(epochs=5, batch_size=50))
+    fitted.write(module)
+    scores = module(images)
+    assert (scores.argmax(1) != y).double().mean() < before
+    torch.testing.assert_close(scores, read.network.features(X, fitted.W) @ fitted.V.T)
+    exported = torch.from_numpy(fitted.to_model((0, 1)).scores(X.double().numpy()))
+    torch.testing.assert_close(exported.float(), scores.detach())
+
+
+def test_a_module_is_fitted_by_a_loader_of_labels_as_by_their_encoding():
+    (X, Y), module = stripes(200), module_of_stripes()
+    read, solver = from_torch(module, (1, 6, 6)), Stochastic(epochs=2)
+    rows = TensorDataset(X.view(-1, 1, 6, 6), Y.argmax(1))
+    fitted = read.fit(DataLoader(rows, batch_size=50), solver=solver)
+    batches = list(zip(X.split(50), Y.split(50), strict=True))
+    run = solver.run(Problem(read.network, lift="fenchel", gamma=1.0), batches, start=read.W)
+    assert torch.equal(fitted.V, run.blocks.V)
+    numbers = read.fit(X, Y, loss="huber", seed=1)  # rows of numbers, as they are
+    assert numbers.V.shape == (2, 4)
+    with pytest.raises(ValueError, match=r"labels must lie in 0\.\.1, got values from 0 to 2"):
+        read.fit(X[:3], torch.tensor([0, 1, 2]))
+    with pytest.raises(ValueError, match="must have a length"):
+        read.fit(batch for batch in batches)
 
 
 def test_images_may_come_in_their_shape_to_every_solver():

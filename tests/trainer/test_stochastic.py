@@ -35,6 +35,21 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(digits):
     assert not same(runs[0], runs[2])
 
 
+def test_products_in_bfloat16_learn_as_well_with_weights_that_are_not_rounded(digits):
+    X, y, _, _ = digits
+    problem = Problem(SMALL64, lift=Fenchel())
+    whole, rounded = (
+        Stochastic(epochs=5, batch_size=200, products=products).run(problem, X, problem.loss.encode(y))
+        for products in ("float32", "bfloat16")
+    )
+    W = rounded.blocks.W[1, 0]
+    assert not same(whole, rounded)
+    assert (W.bfloat16().to(W) != W).any()
+    assert rounded.epochs[-1].loss < 1.2 * whole.epochs[-1].loss
+    with pytest.raises(ValueError, match="products must be 'float32' or 'bfloat16', got 'half'"):
+        Stochastic(products="half")
+
+
 def test_a_resumed_run_equals_an_uninterrupted_one(digits):
     X, y, _, _ = digits
     problem, solver = Problem(SMALL64, lift=Fenchel()), Stochastic(epochs=5, batch_size=200)

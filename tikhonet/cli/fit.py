@@ -15,7 +15,7 @@ from tikhonet.cli.parameter_options import ESTIMATORS, PARAMETERS, with_paramete
 from tikhonet.cli.progress import by_chunks, memory_now, memory_peak, train
 from tikhonet.data.folder import shape_of
 from tikhonet.descent.result import Status
-from tikhonet.estimators.large_fit import bytes_of
+from tikhonet.problem.memory_budget import bytes_of
 from tikhonet.problem.ranks import Ranks
 
 EXAMPLE = "tikhonet fit --data digits --solver proximal --max-iter 5 --output my.model"

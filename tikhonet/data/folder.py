@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from tikhonet.data.dataset import DataError
 from tikhonet.data.obtain import StrPath
 from tikhonet.data.tables import Table, default_names
-from tikhonet.model.reading import check_growth, complaint
+from tikhonet.model.reading import allowed, check_growth, complaint
 from tikhonet.network.extras import require
 from tikhonet.network.shapes import square_images
 
 KINDS = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".pgm", ".ppm")
 GREY = ("1", "L", "LA", "La", "I", "F")
 PIXEL = "pixel "
+NAME = 80
+"""Bytes of memory that the name of a pixel takes, about."""
 ORIENTATION, LYING = 0x0112, (5, 6, 7, 8)
 """The EXIF tag that tells how an image is turned, and its values for those that lie on their side."""
 
@@ -71,6 +73,7 @@ def read_folder(folder: StrPath, size: int | None = None, *, shape: Shape | None
             f"whose names are the labels; got {files[0].relative_to(folder)} and {files[-1].relative_to(folder)}"
         )
     shape = shape or choose_shape({file.relative_to(folder): own_shape(file) for file in files}, folder, size)
+    check_names(shape, folder, sum(file.stat().st_size for file in files))
     X = np.stack([pixels(file, shape).ravel() for file in files])
     y = labels([place[0] for place in places]) if places[0] else None
     names = tuple(file.relative_to(folder).as_posix() for file in files)
@@ -95,6 +98,15 @@ def list_images(folder: Path) -> list[Path]:
             stacklevel=3,
         )
     return found
+
+
+def check_names(shape: Shape, folder: Path, held: int) -> None:
+    """Raise where the names of all pixels would take far more memory than so many bytes of files are worth."""
+    if (wanted := NAME * math.prod(shape)) > allowed(held):
+        raise DataError(
+            f"{folder} must hold images of fewer pixels: the names of {math.prod(shape):,} columns would take "
+            f"{wanted:,} bytes of memory; make them smaller, by size= or --image-size"
+        )
 
 
 def pixel_names(shape: Shape) -> tuple[str, ...]:

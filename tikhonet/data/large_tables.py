@@ -14,7 +14,7 @@ from tikhonet.data.array_tables import MatrixFile, ParquetFile
 from tikhonet.data.dataset import DataError, reason
 from tikhonet.data.tables import MALFORMED, Label, Table, TableFile, default_names, whole_if_possible
 from tikhonet.network.extras import require
-from tikhonet.trainer.disk_rows import DiskRows
+from tikhonet.problem.disk_rows import DiskRows
 
 PIECE = 4096
 KINDS = (".npy", ".parquet")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -15,6 +15,9 @@ from tikhonet.descent.linear import update_classifier, update_weights
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Samples
+
+SOME = 2048
+"""Rows that are looked at at a time."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,9 @@ class Move:
         tensors: dict[str, Tensor] = {"V": self.blocks.V}
         tensors |= {f"U, layer {n}": self.blocks.U[n] for n in self.layers if self.block == "U"}
         tensors |= {f"W, layer {n}": self.blocks.W[n, m] for n, m in self.blocks.W}
-        bad = [name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())]
+        bad = [
+            name for name, tensor in tensors.items() if not all(bool(p.isfinite().all()) for p in tensor.split(SOME))
+        ]
         bad += [f"{self.block}, layer {n}" for n, value in terms.lift.items() if not math.isfinite(value)]
         return f"block {bad[0] if bad else f'{self.block}, the loss'}"
 
@@ -65,14 +70,17 @@ def block_steps(
     yield Move("W", hidden, W_star, blocks)
 
 
-def relax_layers(U: Layers, U_star: Layers, theta: float, samples: Samples) -> Layers:
+def relax_layers(
+    U: Layers, U_star: Layers, theta: float, samples: Samples, value_: Callable[[Tensor], Tensor] = lambda Z: Z
+) -> Layers:
+    """U moved by the share theta of the way to U_star; `value_` is applied to what is further away than that."""
     if theta == 1:
         return U | U_star
-    relaxed = {n: torch.empty_like(star) for n, star in U_star.items()}
-    for n, star in U_star.items():
-        for rows in samples.chunks():  # the last entries of a whole matrix may be rounded otherwise than the others
-            torch.lerp(U[n][rows], star[rows], theta, out=relaxed[n][rows])
-    return U | relaxed
+    # By chunks: the last entries of a whole matrix may be rounded otherwise than the others.
+    widths = {n: star.shape[1] for n, star in U_star.items()}
+    return U | samples.matrices(
+        widths, lambda rows: {n: value_(torch.lerp(U[n][rows], U_star[n][rows], theta)) for n in widths}
+    )
 
 
 def relax_weights(problem: Problem, W: Weights, W_star: Weights, theta: float) -> Weights:

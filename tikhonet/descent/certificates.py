@@ -141,7 +141,7 @@ def certify(result: Result) -> Certificate:
     stationarity = result.measure()
     rate = fit_rate(result.history)
     checks = (
-        check_feasible(result.problem, result.blocks),
+        check_feasible(result.problem, result.blocks, result.samples),
         *check_descent(result.history, result.blocks.V.dtype),
         check_stationary(stationarity, result.history.tolerance, result.words),
         check_bounded(result.problem, result.history),
@@ -206,7 +206,7 @@ def certify_network(
     stationarity = measure_network(loss, blocks)
     found = check_stationary(stationarity, tol, NETWORK_WORDS)
     checks = [
-        check_feasible(problem, blocks),
+        check_feasible(problem, blocks, samples),
         replace(found, claim="the network's loss L is stationary"),
     ]
     if problem.lift.tight:
@@ -217,10 +217,12 @@ def certify_network(
     return Certificate(tuple(checks), stationarity, None, NOT_CLAIMED_OF_NETWORKS)
 
 
-def check_feasible(problem: Problem, blocks: Blocks) -> Check:
+def check_feasible(problem: Problem, blocks: Blocks, samples: Samples | None = None) -> Check:
     """Check that U is in the activation's interval, where there is a U, and V and W are in their sets, as stored."""
-    hidden = [n for n in problem.network.hidden if n in blocks.U]
-    violations = {f"U[{n}]": problem.network.activation.violation(blocks.U[n]) for n in hidden}
+    hidden, violation = [n for n in problem.network.hidden if n in blocks.U], problem.network.activation.violation
+    violations = {
+        f"U[{n}]": samples.most(violation, blocks.U[n]) if samples else violation(blocks.U[n]) for n in hidden
+    }
     violations["V"] = problem.V_set.violation(blocks.V)
     violations |= {f"W[{n},{m}]": problem.edge_set((n, m)).violation(M) for (n, m), M in blocks.W.items()}
     worst = max(violations, key=lambda name: math.inf if math.isnan(violations[name]) else violations[name])

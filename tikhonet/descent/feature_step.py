@@ -127,7 +127,7 @@ def update_features(
     diagonal, convexity = curvature(problem, group, V, W, rho)
     step = ProjectedStep(diagonal, activation.value_)
     exact_V, exact_W = V.double(), {edge: matrix.double() for edge, matrix in W.items()}
-    U_star = {n: torch.empty_like(blocks.U[n]) for n in group}
+    U_star = {n: samples.empty(problem.network.widths[n]) for n in group}
     counts = []
 
     def solve(rows: slice) -> Tensor:

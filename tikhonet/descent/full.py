@@ -17,14 +17,17 @@ from torch import Tensor
 
 from tikhonet.descent.block_steps import block_steps, relax_layers, relax_weights
 from tikhonet.descent.result import BlockStep, History, Result, Status
+from tikhonet.descent.room import Room
 from tikhonet.descent.schedules import Proximal, Schedule
 from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.network.arguments import COUNT, SHARE, check_choice, check_numbers, check_type
-from tikhonet.network.graph import Array, Layers, Weights
+from tikhonet.network.graph import Array, Layers, Weights, tensor
+from tikhonet.problem.memory_budget import bytes_of
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.row_blocks import one_thread_a_block
+from tikhonet.problem.row_store import IN_MEMORY, MappedStore
 from tikhonet.problem.samples import Reduce, Samples, keep
 
 LONGEST, LEAST_FALL = 1.0, 0.01
@@ -91,6 +94,10 @@ class BlockDescent:
     same_bits : bool, default=True
         Results do not depend on the number of threads, nor on that of processes that `Ranks` has (1, 2, 4 or 8):
         operations have one thread each, which work on blocks of rows.
+    memory_budget : float or str, default=None
+        Memory that a run may use beside what the process has, such as "1GB"; X, targets and U are then in temporary
+        files. X and targets may be maps of files (``np.load(path, mmap_mode="r")``). The bits are the same, unless
+        there is no room for `chunk_rows` rows at a time: with fewer (`result.room`) results agree to `inner_tol`.
 
     Examples
     --------
@@ -112,6 +119,7 @@ class BlockDescent:
     check_every: int = 1
     chunk_rows: int = 2048
     same_bits: bool = True
+    memory_budget: float | str | None = None
 
     def __post_init__(self) -> None:
         check_type("schedule", self.schedule, Schedule)
@@ -166,13 +174,26 @@ class BlockDescent:
             The point that was reached, and the way there.
         """
         check_type("slot", slot, Slot)
-        samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
+        room = self._room(problem, X, targets)
+        store = IN_MEMORY if room is None else MappedStore()
+        chunk_rows = self.chunk_rows if room is None else room.chunk_rows
+        samples = checked_samples(problem, X, targets, weight, start, chunk_rows, reduce, watch, store)
         self.schedule.check(self.max_iter)
         with one_thread_a_block(self.same_bits):
             blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
             check_blocks(problem, blocks, samples)
             blocks = replace(blocks, U=blocks.U | problem.network.layers(samples.X))
-            return _Run(self, problem, samples, blocks, slot).go(watch)
+            return replace(_Run(self, problem, samples, blocks, slot).go(watch), room=room)
+
+    def _room(self, problem: Problem, X: Array, targets: Array) -> Room | None:
+        """What a run with a budget of memory needs of it; None without one."""
+        if self.memory_budget is None:
+            return None
+        budget = bytes_of(self.memory_budget)
+        check_type("problem", problem, Problem)
+        first, outputs = tensor(X[:1], "X"), tensor(targets[:1], "targets").shape[-1]
+        threads = torch.get_num_threads() if self.same_bits else 1
+        return Room.of(problem, len(X), outputs, first.dtype, self.chunk_rows, budget, threads)
 
 
 class _Run:
@@ -185,7 +206,7 @@ class _Run:
         self.last, self.momentum, self.done = blocks, 0.5, 0
         self.terms = Terms(0.0, {})
         self.history = History(self.terms, solver.tol)
-        found = slot.resume(self.state, lambda state: check_blocks(problem, self.whole(state.blocks), samples))
+        found = slot.resume(self.state, self.check_found)
         if found is None:
             self.terms = problem.objective(blocks, samples)
             self.history = History(self.terms, solver.tol)
@@ -208,6 +229,12 @@ class _Run:
     def whole(self, blocks: Blocks) -> Blocks:
         """The blocks with the layers that are given."""
         return replace(blocks, U=blocks.U | self.problem.network.layers(self.samples.X))
+
+    def check_found(self, state: DescentState) -> None:
+        """Raise unless a state is one of this run's."""
+        check_blocks(self.problem, self.whole(state.blocks), self.samples)
+        if not 0 <= state.momentum <= LONGEST:
+            raise ValueError(f"momentum must lie in 0 to {LONGEST:g}, got {state.momentum:g}")
 
     def go(self, watch: Callable[[History], bool | None] | None) -> Result:
         status, detail = self.slot.ended or (None, "")
@@ -290,9 +317,8 @@ class _Run:
         clock, here, there = time.perf_counter(), self.blocks, self.last
         self.last, longer = here, 1 + self.momentum
         hidden, value_ = self.problem.network.hidden, self.problem.network.activation.value_
-        U = relax_layers(there.U, {n: here.U[n] for n in hidden}, longer, self.samples)
         blocks = Blocks(
-            here.U | {n: value_(U[n]) for n in hidden},
+            relax_layers(there.U, {n: here.U[n] for n in hidden}, longer, self.samples, value_),
             self.problem.V_set.project(torch.lerp(there.V, here.V, longer)),
             relax_weights(self.problem, there.W, here.W, longer),
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
+from tikhonet.descent.room import Room
 from tikhonet.descent.schedules import Schedule
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.problem.objective import Blocks, Problem, Terms
@@ -175,6 +176,8 @@ class Result:
         Every step on the way.
     detail : str, default=""
         Where a NONFINITE run broke: block, layer and iteration.
+    room : Room, optional
+        What a run with a budget of memory needed of it; U is in files then, which are gone with the result.
 
     Attributes
     ----------
@@ -198,6 +201,7 @@ class Result:
     status: Status
     history: History = field(repr=False)
     detail: str = ""
+    room: Room | None = field(default=None, kw_only=True)
 
     not_claimed: ClassVar[Mapping[str, str]] = NOT_CLAIMED
     words: ClassVar[tuple[str, str]] = WORDS

@@ -8,14 +8,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from tikhonet.descent.room import DRAWN
 from tikhonet.network.arguments import SEED, check_callable, check_choice, check_type
-from tikhonet.network.graph import Array, tensor
+from tikhonet.network.graph import Array, Layers, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
-from tikhonet.problem.row_blocks import in_aligned_memory, of_each
+from tikhonet.problem.row_store import IN_MEMORY, RowStore
 from tikhonet.problem.samples import Reduce, Samples
-
-SOME = 4096
-"""Rows that are drawn at a time: other ranks' rows are drawn too, and forgotten."""
 
 
 def checked_samples(
@@ -27,15 +25,15 @@ def checked_samples(
     chunk_rows: int,
     reduce: Reduce,
     watch: object,
+    store: RowStore = IN_MEMORY,
 ) -> Samples:
     """The samples of a full-batch run; raises where an argument of the run is none that it can take."""
     check_type("problem", problem, Problem)
     check_type("start", start, Blocks, NoneType)
     if watch is not None:
         check_callable("watch", watch)
-    X = in_aligned_memory(tensor(problem.network.rows(X), "X"))
-    targets = in_aligned_memory(tensor(targets, "targets"))
-    samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), chunk_rows, reduce)
+    X, targets = store.keep("X", problem.network.rows(X)), store.keep("targets", targets)
+    samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), chunk_rows, reduce, store)
     problem.check(samples)
     return samples
 
@@ -88,17 +86,30 @@ def initial_blocks(
     last = network.widths[-1]
     V = problem.V_set.project(normal(samples.targets.shape[1], last) / last**0.5)
     if features == "forward":
-        parts = of_each(lambda rows: network.forward(X[rows], W), samples.place.blocks)
-        return Blocks({n: torch.cat([part[n] for part in parts]) for n in parts[0]}, V, W)
+        return forward_blocks(problem, samples, V, W)
     U, place = network.layers(X), samples.place
-    mine = slice(place.start, place.start + len(X))
     for n in network.hidden:
-        drawn = []
-        for start in range(0, place.total, SOME):
-            part = normal(min(SOME, place.total - start), network.widths[n])
-            drawn.append(part[max(0, mine.start - start) : max(0, mine.stop - start)])
-        U[n] = network.activation.value_(torch.cat(drawn).abs_())
+        U[n], first = samples.empty(network.widths[n]), place.start
+        for start in range(0, place.total, DRAWN):
+            part = normal(min(DRAWN, place.total - start), network.widths[n])
+            mine = slice(max(0, first - start), max(0, min(len(part), first + len(X) - start)))
+            place_of_part = slice(start + mine.start - first, start + mine.stop - first)
+            if mine.stop > mine.start:
+                U[n][place_of_part] = network.activation.value_(part[mine].abs_())
+                samples.store.release()
     return Blocks(U, V, W)
+
+
+def forward_blocks(problem: Problem, samples: Samples, V: Tensor, W: Weights) -> Blocks:
+    """The blocks of which U is the network's own forward pass."""
+    network = problem.network
+    widths = {n: network.widths[n] for n in network.hidden}
+
+    def layers(rows: slice) -> Layers:
+        U = network.forward(samples.X[rows], W)
+        return {n: U[n] for n in widths}
+
+    return Blocks(network.layers(samples.X) | samples.matrices(widths, layers), V, W)
 
 
 def check_blocks(problem: Problem, blocks: Blocks, samples: Samples) -> None:
@@ -113,7 +124,7 @@ def check_blocks(problem: Problem, blocks: Blocks, samples: Samples) -> None:
         shape = (len(samples), network.widths[n])
         if n not in blocks.U or tuple(blocks.U[n].shape) != shape:
             raise ValueError(f"start.U[{n}] must have shape {shape}, got {blocks.U.get(n, torch.empty(0)).shape}")
-        if not network.activation.violation(blocks.U[n]) <= 0:
+        if not samples.most(network.activation.violation, blocks.U[n]) <= 0:
             interval = f"from {network.activation.lower:g} to {network.activation.upper:g}"
             raise ValueError(f"start.U[{n}] must be finite and lie in the activation's interval, {interval}")
     shape = (samples.targets.shape[1], network.widths[-1])

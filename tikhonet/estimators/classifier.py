@@ -99,7 +99,7 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -110,14 +110,15 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or DataFrame
+        X : array-like, sparse matrix, DataFrame or DataLoader
             Samples x features; columns may hold text, categories and missing numbers. With `memory_budget` also a file,
-            a data set of Arrow or an iterable of pieces.
-        y : array-like
+            a data set of Arrow or an iterable of pieces. A torch `DataLoader` gives batches (X, y), anew at every
+            epoch; nothing of it is held out.
+        y : array-like, default=None
             A class a row, or a matrix of 0 and 1 with a column for each label that a row may have.
         sample_weight : array-like, default=None
             A weight for each row; 1 where it is None.
-        X_val : array-like, default=None
+        X_val : array-like or DataLoader, default=None
             Validation rows.
         y_val : array-like, default=None
             Their classes; they count by the weights of these.
@@ -129,8 +130,8 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         self : BCDClassifier
             The fitted estimator.
         """
-        if self.memory_budget is not None:
-            return self._fit_large(X, y, sample_weight, X_val, y_val, eval_set)
+        if (fitted := self._fit_by_batches(X, y, sample_weight, X_val, y_val, eval_set)) is not None:
+            return fitted
         inputs, options = Inputs(self), {"multi_output": is_indicator(y)}
         X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, sample_weight, **options)
         check_classification_targets(y)

@@ -19,6 +19,7 @@ from tikhonet.estimators.files import Path, load_estimator, save_estimator
 from tikhonet.estimators.fitting import Fitted
 from tikhonet.estimators.importances import importances
 from tikhonet.estimators.large_fit import fit_large
+from tikhonet.estimators.loader_fit import fit_loader, is_loader
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.rows import Floats
 from tikhonet.estimators.tabular import Inputs
@@ -69,8 +70,12 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         self._fitted = replace(fitted, model=replace(fitted.model, columns=inputs.columns))
         return self
 
-    def _fit_large(self, X: Any, y: Any, sample_weight: Any, *validation: Any) -> Self:
-        """Fit within `memory_budget`."""
+    def _fit_by_batches(self, X: Any, y: Any, sample_weight: Any, *validation: Any) -> Self | None:
+        """Fit from a `DataLoader`, or within `memory_budget`; None where rows are arrays and have room."""
+        if is_loader(X):
+            return self._keep(*fit_loader(self, X, y, sample_weight, *validation))
+        if self.memory_budget is None:
+            return None
         if any(part is not None for part in validation):
             raise ArgumentError(
                 "X_val", "X_val and eval_set must be None with memory_budget, which holds rows out itself"

@@ -212,7 +212,9 @@ def set_up(parameters: Parameters, rows: Rows, target: Target, reduce: Reduce = 
     """The network to train, after all checks that need no training, with threads for work of its size."""
     network, outputs = parameters._network(rows.X.shape[1]), target.outputs(rows.Y)
     check_device(parameters.device)
-    batch = getattr(parameters._method().build(parameters, len(rows), network), "batch_size", len(rows))
+    solver = parameters._method().build(parameters, len(rows), network)
+    at_once = len(rows) if parameters.memory_budget is None else getattr(solver, "chunk_rows", len(rows))
+    batch = getattr(solver, "batch_size", at_once)
     check_size(network, len(rows), batch, outputs, parameters.dtype)
     target.check_head(network.widths[-1], rows.Y.shape[1], reduce)
     weights = sum(math.prod(network.shape(pair)) for pair in network.learned) + network.widths[-1] * outputs

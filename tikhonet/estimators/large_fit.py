@@ -7,14 +7,15 @@ rows that epochs are judged by and rows that the head is fitted on are as many a
 from __future__ import annotations
 
 import math
-import re
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from tikhonet.descent.room import SMALLEST, memory_needed
 from tikhonet.estimators.fitting import Fitted, Plan, draw_seed, set_up
 from tikhonet.estimators.hold_out import hold_out
 from tikhonet.estimators.large_rows import LargeRows, Survey, on_disk
@@ -25,11 +26,10 @@ from tikhonet.estimators.targets import Target
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
+from tikhonet.problem.losses import Squared
+from tikhonet.problem.memory_budget import PER_ROW, bytes_of, check_budget
 from tikhonet.trainer.sweep import Dropout
 
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-PER_ROW = 88
-"""Bytes of memory for each row: label, weight, two keys, a sum, places and orders."""
 STATES = 8
 """Matrices like the weights and the sums that a run keeps: its state, its averages, its good and its best one."""
 HEAD = 6
@@ -38,19 +38,6 @@ WORK = 5
 """Matrices like the layers of a batch, and like a piece of rows, that are made of it at once."""
 LEAST = 1000
 """Rows that the head needs, at least, and rows of a piece, at most."""
-
-
-def bytes_of(memory: Any) -> float:
-    """`"1.5 GB"`, or a number of bytes, as bytes."""
-    found = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?I?)B?\s*", str(memory).upper())
-    try:
-        if found:
-            return float(found[1]) * UNITS[found[2]]
-    except (ValueError, KeyError):
-        pass
-    raise ArgumentError(
-        "memory_budget", f'memory_budget must be a number of bytes, or text such as "500MB" or "2GB", got {memory!r}'
-    )
 
 
 @dataclass(frozen=True)
@@ -71,17 +58,14 @@ class Room:
     """A row of those that epochs are judged by."""
 
     @classmethod
-    def of(cls, budget: float, network: Network, rows: float, outputs: int, batch: int, dtype: str) -> Room:
-        number, width = np.dtype(dtype).itemsize, network.widths[0]
-        matrices = sum(math.prod(network.shape(pair)) for pair in network.learned) + network.widths[-1] * outputs
-        sums = sum(inputs**2 for inputs in network.widths)
-        state = number * STATES * (matrices + sums) + PER_ROW * rows
-        pools = [Dropout.size(batch * layer) for layer in (width, network.widths[-1])]
-        layers = batch * (sum(network.widths) + outputs)
-        work = number * (sum(pools) + max(WORK * layers, max(pools)))
+    def of(cls, parameters: Parameters, network: Network, rows: float, outputs: int) -> Room:
+        budget, number = bytes_of(parameters.memory_budget), np.dtype(parameters.dtype).itemsize
+        width = network.widths[0]
+        needs = batch_memory if parameters._method().goes_on else all_rows_memory
+        state, work = needs(parameters, network, max(1, int(rows)), outputs)
         piece = int(min(LEAST, max(64, 0.1 * budget / (8 * WORK * width))))
         head_row, judge_row = 8 * (HEAD * network.widths[-1] + 6 * outputs), number * (2 * width + 2 * outputs)
-        return cls(budget, rows, float(state), float(work), piece, float(head_row), float(judge_row))
+        return cls(budget, rows, state + PER_ROW * rows, work, piece, float(head_row), float(judge_row))
 
     @property
     def needed(self) -> float:
@@ -105,24 +89,37 @@ class Room:
         return max(2**20, 0.5 * (self.budget - PER_ROW * self.rows))
 
     def check(self) -> None:
-        if self.needed > self.budget:
-            raise ArgumentError(
-                "memory_budget",
-                f"memory_budget must be at least {self.needed / 1e6:.0f} MB for {self.rows:,.0f} rows of this network, "
-                f"got {self.budget / 1e6:.0f} MB; raise it, or use fewer rows, narrower layers or smaller batches",
-            )
+        check_budget(self.budget, self.needed, self.rows, "fewer rows, narrower layers or smaller batches")
+
+
+def batch_memory(parameters: Parameters, network: Network, rows: int, outputs: int) -> tuple[float, float]:
+    """Bytes of the state of training on mini-batches, and of the work on a batch."""
+    number, width = np.dtype(parameters.dtype).itemsize, network.widths[0]
+    batch = parameters._method().build(parameters, rows, network).batch_size
+    matrices = sum(math.prod(network.shape(pair)) for pair in network.learned) + network.widths[-1] * outputs
+    sums = sum(inputs**2 for inputs in network.widths)
+    pools = [Dropout.size(batch * layer) for layer in (width, network.widths[-1])]
+    layers = batch * (sum(network.widths) + outputs)
+    return float(number * STATES * (matrices + sums)), float(number * (sum(pools) + max(WORK * layers, max(pools))))
+
+
+def all_rows_memory(parameters: Parameters, network: Network, rows: int, outputs: int) -> tuple[float, float]:
+    """Bytes of a full-batch run whose layers are on disk, at least; nothing of it stays."""
+    problem, threads = build_problem(parameters, network, Squared(), 1.0), parameters.n_jobs or -1
+    count = threads if threads > 0 else torch.get_num_threads()
+    return 0.0, memory_needed(problem, rows, outputs, getattr(torch, parameters.dtype), SMALLEST, count)
 
 
 def fit_large(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fitted, int, tuple[str, ...]]:
     """Fit within `memory_budget`; also the number of columns, and their names where they have any."""
-    budget, stream = bytes_of(estimator.memory_budget), Stream.of(X, y, sample_weight)
+    bytes_of(estimator.memory_budget)
+    stream = Stream.of(X, y, sample_weight)
     check_allowed(estimator)
     width = next(iter(stream.checked(1))).X.shape[1]
     network = estimator._network(width)
 
     def room(rows: float, outputs: int) -> Room:
-        batch = estimator._method().build(estimator, max(1, int(rows)), network).batch_size
-        found = Room.of(budget, network, rows, outputs, batch, estimator.dtype)
+        found = Room.of(estimator, network, rows, outputs)
         found.check()
         return found
 
@@ -139,13 +136,15 @@ def fit_large(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fitte
 
 def check_allowed(parameters: Parameters) -> None:
     """Raise where a parameter needs all rows in memory."""
-    if not parameters._method().goes_on:
+    method = parameters._method()
+    if not method.on_disk:
         raise ArgumentError(
             "memory_budget",
             f'memory_budget must be None with solver="{parameters.solver}", which keeps the hidden layers of all rows '
-            'in memory; use solver="stochastic"',
+            'in memory; use solver="stochastic" or "proximal"',
         )
-    plain = {"n_bins": ("auto", 0), "warm_start": (False,), "n_networks": ("auto", 1), "decision": ("forward",)}
+    plain: dict[str, tuple[Any, ...]] = {} if method.goes_on else {"checkpoint": (None,), "device": ("cpu",)}
+    plain |= {"n_bins": ("auto", 0), "warm_start": (False,), "n_networks": ("auto", 1), "decision": ("forward",)}
     for name, allowed in (plain | {"categorical_features": ("from_dtype", None), "monotonic_cst": (None,)}).items():
         given = getattr(parameters, name, allowed[0])
         if not any(given is one or (isinstance(given, (str, int)) and given == one) for one in allowed):
@@ -160,7 +159,8 @@ def fit_rows(estimator: Any, rows: LargeRows, target: Target, scaling: Scaling, 
         seed = session.seed(lambda: draw_seed(estimator))
         target = target.started(rows, seed, None)
         judge = hold_out(estimator, rows, seed, len(rows), room.held_out)
-        held_out = [rows.loaded(np.flatnonzero(judge))] if judge.any() else []
+        epochs = judge.any() and estimator._method().goes_on
+        held_out = [rows.loaded(np.flatnonzero(judge))] if epochs else []
         training = rows.take(np.flatnonzero(~judge))
         problem = build_problem(estimator, network, target.loss, float(training.weight.sum()))
         plan = Plan(estimator, problem, target, scaling, seed, unit=unit, session=session)

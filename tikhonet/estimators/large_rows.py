@@ -21,7 +21,7 @@ from tikhonet.estimators.checks import check_weights
 from tikhonet.estimators.rows import Floats, Rows, fingerprint
 from tikhonet.estimators.streams import Stream
 from tikhonet.model.scaling import Scaling
-from tikhonet.trainer.disk_rows import DiskRows
+from tikhonet.problem.disk_rows import DiskRows
 
 Keys = NDArray[np.uint64]
 MOST_FILES = 256

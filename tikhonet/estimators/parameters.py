@@ -135,8 +135,8 @@ class Parameters(BaseEstimator):
     memory_budget : str or float, default=None
         Memory that `fit` may use, such as "500MB", beside what the process has. X may then be larger: an array on disk
         (`np.load(path, mmap_mode="r")`), a Parquet file or data set of Arrow, whose column of labels y may name, or an
-        iterable of pieces (X, y). For the classifier and the regressor, numbers that are not missing, and the
-        stochastic solver.
+        iterable of pieces (X, y). For the classifier and the regressor, numbers that are not missing, and all solvers
+        but "certified".
     """
 
     hidden_layer_sizes: Any = "auto"

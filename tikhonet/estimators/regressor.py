@@ -87,7 +87,7 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -98,14 +98,15 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or DataFrame
+        X : array-like, sparse matrix, DataFrame or DataLoader
             Samples x features; columns may hold text, categories and missing numbers. With `memory_budget` also a file,
-            a data set of Arrow or an iterable of pieces.
-        y : array-like
+            a data set of Arrow or an iterable of pieces. A torch `DataLoader` gives batches (X, y), anew at every
+            epoch; nothing of it is held out.
+        y : array-like, default=None
             A number a row, or samples x targets.
         sample_weight : array-like, default=None
             A weight for each row; 1 where it is None.
-        X_val : array-like, default=None
+        X_val : array-like or DataLoader, default=None
             Validation rows.
         y_val : array-like, default=None
             Their numbers.
@@ -117,8 +118,8 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
         self : BCDRegressor
             The fitted estimator.
         """
-        if self.memory_budget is not None:
-            return self._fit_large(X, y, sample_weight, X_val, y_val, eval_set)
+        if (fitted := self._fit_by_batches(X, y, sample_weight, X_val, y_val, eval_set)) is not None:
+            return fitted
         inputs, validation = Inputs(self), []
         rows, single = checked_rows(inputs, X, y, sample_weight)
         for X_some, y_some, name in inputs.validation(X_val, y_val, eval_set, **NUMBERS):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from tikhonet.estimators.checks import check_magnitude
 from tikhonet.estimators.rows import Floats
 from tikhonet.network.errors import ArgumentError
-from tikhonet.trainer.disk_rows import DiskRows
+from tikhonet.problem.disk_rows import rows_of_file
 
 LARGEST = 1e150
 """Numbers beyond it could not be squared."""
@@ -107,7 +106,7 @@ def array_stream(X: Any, y: Any, weight: Any) -> Stream:
         raise ArgumentError(
             "y", f"X must be a matrix and y a vector of as many rows, got shapes {X.shape} and {y.shape}"
         )
-    read = mapped(X).read if isinstance(X, np.memmap) else X.__getitem__
+    read = rows_of_file(X).read if isinstance(X, np.memmap) else X.__getitem__
 
     def pieces(size: int) -> Iterator[Piece]:
         for start in range(0, len(X), size):
@@ -115,22 +114,6 @@ def array_stream(X: Any, y: Any, weight: Any) -> Stream:
             yield Piece(read(rows), y[rows], None if weight is None else weight[rows])
 
     return Stream(pieces, len(X))
-
-
-def mapped(X: Any) -> Any:
-    """The rows of the file that a map shows, where it shows whole rows."""
-    whole = X.ndim == 2 and X.flags.c_contiguous and X.filename is not None and X.base is not None
-    first = getattr(X, "offset", 0)
-    own = whole and not isinstance(X.base, np.memmap)
-    return DiskRows(Path(X.filename), len(X), X.shape[1], X.dtype, first) if own else _Sliced(X)
-
-
-@dataclass(frozen=True)
-class _Sliced:
-    X: Any
-
-    def read(self, rows: slice) -> NDArray[Any]:
-        return np.array(self.X[rows])
 
 
 def arrow_stream(X: Any, y: Any, weight: Any) -> Stream:

@@ -1,23 +1,52 @@
 """PyTorch modules as networks: `from_torch` reads one, and fitted blocks are written back into it.
 
 read = from_torch(module, (1, 28, 28))
-training = Stochastic().run(Problem(read.network, lift="fenchel", gamma=1.0), X, targets, start=read.W)
-read.with_blocks(training.blocks).write(module)
+fitted = read.fit(loader)  # a DataLoader of images and labels, or arrays of both
+fitted.write(module)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, fx, nn
 
+from tikhonet.model.heads import Head
+from tikhonet.model.model import Label, Model
+from tikhonet.model.scaling import Scaling
 from tikhonet.model.torch_building import build_module
 from tikhonet.model.torch_tracing import HEAD, Reader, refuse
 from tikhonet.network.arguments import check_type
 from tikhonet.network.graph import BIAS, Network, Pair, Weights
 from tikhonet.network.shapes import checked_shape
-from tikhonet.problem.objective import Blocks
+from tikhonet.problem.lifts import Fenchel
+from tikhonet.problem.losses import Loss, Squared
+from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.trainer.recipe import IMAGES_BATCH
+from tikhonet.trainer.run import Stochastic
+
+SQUARED = Squared()
+UNBOUNDED = 1e30
+"""A bound on inputs that no input reaches, and that a float32 can hold."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Batches of (X, y) with y encoded, anew at every pass."""
+
+    source: Any
+    encode: Callable[[Any], Tensor]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for X, y, *weight in self.source:
+            yield X, self.encode(y), *weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +81,45 @@ class TorchBlocks:
     intercept: Tensor
     owners: dict[Pair, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
+    def fit(
+        self,
+        X: Any | Iterable[tuple[Any, ...]],
+        y: Any = None,
+        *,
+        solver: Stochastic | None = None,
+        loss: Loss = SQUARED,
+        seed: int = 0,
+    ) -> TorchBlocks:
+        """The network trained from these weights on, by mini-batches of arrays X and y or of a `DataLoader` X of both.
+
+        Parameters
+        ----------
+        X : array-like or DataLoader
+            Images or rows; a `DataLoader` of X and y may change them at every epoch.
+        y : array-like, default=None
+            The number of a class for each row, below the number of scores, or a row of numbers for each.
+        solver : Stochastic, default=None
+            How it is trained; None is `Stochastic` with its defaults, in batches that suit images where there are any.
+        loss : Loss or str, default=Squared()
+            The loss of the scores, or its name.
+        seed : int, default=0
+            The seed of batches and dropout.
+
+        Returns
+        -------
+        blocks : TorchBlocks
+            The same network with fitted weights; the intercept is zero.
+        """
+        problem = Problem(self.network, lift=Fenchel(), gamma=1.0, loss=loss)
+
+        def encode(labels: Any) -> Tensor:
+            return problem.loss.encode(torch.as_tensor(labels), len(self.V))
+
+        if solver is None:
+            solver = Stochastic(batch_size=IMAGES_BATCH) if self.network.has_images else Stochastic()
+        rows = (Encoded(X, encode),) if y is None else (X, encode(y))
+        return self.with_blocks(solver.run(problem, *rows, start=self.W, seed=seed, dtype=self.V.dtype).blocks)
+
     def with_blocks(self, blocks: Blocks, intercept: Tensor | None = None) -> TorchBlocks:
         """The network with fitted weights.
 
@@ -68,9 +136,8 @@ class TorchBlocks:
             With these weights.
         """
         self.network.check_weights(blocks.W)
-        return replace(
-            self, W=blocks.W, V=blocks.V, intercept=torch.zeros(len(blocks.V)) if intercept is None else intercept
-        )
+        intercept = blocks.V.new_zeros(len(blocks.V)) if intercept is None else intercept
+        return replace(self, W=blocks.W, V=blocks.V, intercept=intercept)
 
     def to_torch(self) -> nn.Module:
         """A new module with the scores: `nn.Sequential` for a plain chain of layers, else a graph of such modules.
@@ -81,6 +148,24 @@ class TorchBlocks:
             The module.
         """
         return build_module(self.network, self.W, self.V, self.intercept)
+
+    def to_model(self, classes: tuple[Label, ...] = ()) -> Model:
+        """A model of inputs as they are, for files and exports such as C99.
+
+        Parameters
+        ----------
+        classes : tuple of labels, default=()
+            The names of the scores.
+
+        Returns
+        -------
+        model : Model
+            The network without scaling, and V with its intercept as the head.
+        """
+        ones = np.ones(self.network.widths[0])
+        scaling = Scaling(0 * ones, ones, -UNBOUNDED * ones, UNBOUNDED * ones)
+        head = Head(self.V.double().numpy(), self.intercept.double().numpy())
+        return Model(scaling, self.network, self.W, self.V, head, classes)
 
     @torch.no_grad()
     def write(self, module: nn.Module) -> nn.Module:

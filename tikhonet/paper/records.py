@@ -30,6 +30,8 @@ from tikhonet.model.reading import inflate, read_array, refusing
 
 VERSION = 2
 FILE = "records.jsonl"
+LONGEST_NAME = 200
+"""Letters of a trial's name that messages tell."""
 REMEDY = "delete the line, and the trial is done again"
 Pictures = dict[str, NDArray[Any]]
 
@@ -165,7 +167,8 @@ def parse_line(path: Path, number: int, line: bytes) -> tuple[str, dict[str, Any
         raise RecordError(f"{where} must be a record in JSON, but does not parse ({error}); {REMEDY}") from None
     if not isinstance(content, dict) or content.pop("version", None) != VERSION:
         raise RecordError(f"{where} must be a record of version {VERSION}, and is not; {REMEDY}")
-    return f"{where} ({content.get('method')}-{content.get('trial')})", content
+    name = f"{content.get('method')}-{content.get('trial')}"
+    return f"{where} ({name[:LONGEST_NAME]})", content
 
 
 def append_record(folder: Path, record: Record) -> None:

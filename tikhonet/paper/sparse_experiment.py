@@ -39,6 +39,8 @@ class SparseSize(Size):
     """How much is done: the shares of nonzeros in percent, the radii of the ball alone, the settings of each way.
 
     `dense`, `sparse` and `ball` are settings of the stochastic trainer, `adam` and `pruned` of back-propagation.
+    The ball alone has a first step by hand: longer steps than those of the rule leave fewer nonzeros
+    (docs/log/step_rule.md).
     """
 
     shares: tuple[float, ...]
@@ -56,9 +58,9 @@ QUICK = SparseSize(
     "quick",
     shares=(20.0, 10.0, 5.0, 2.42),
     radii=(1.0,),
-    dense={"epochs": 15, "batch_size": 100, "change": 0.6},
-    sparse={"epochs": 15, "batch_size": 100, "change": 1.5},
-    ball={"epochs": 15, "batch_size": 100, "change": 1.5},
+    dense={"epochs": 15, "batch_size": 100},
+    sparse={"epochs": 15, "batch_size": 100},
+    ball={"epochs": 15, "batch_size": 100, "change": 1.5, "momentum": 0.95},
     adam={"rate": 5e-3, "batch_size": 32, "epochs": 15, "drop_inputs": 0.1, "drop_features": 0.2},
     pruned={"rate": 5e-3, "batch_size": 32, "epochs": 15, "drop_inputs": 0.05},
     threads=1,
@@ -70,7 +72,7 @@ FULL = SparseSize(
     radii=(1.0, 0.5, 0.25),
     dense={"epochs": 15},
     sparse={"epochs": 15},
-    ball={"epochs": 15, "change": 2.0},
+    ball={"epochs": 15, "change": 2.0, "momentum": 0.95},
     adam={"rate": 5e-4, "batch_size": 128, "epochs": 15, "drop_inputs": 0.1, "drop_features": 0.2},
     pruned={"rate": 1e-3, "batch_size": 128, "epochs": 15, "drop_inputs": 0.05},
     certified=3000,

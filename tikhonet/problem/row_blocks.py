@@ -6,7 +6,7 @@ thread has a block is of no matter then. Floating-point sums in any other order 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -47,12 +47,21 @@ def row_blocks(rows: int) -> tuple[slice, ...]:
     return tuple(slice(start, stop) for start, stop in pairwise(edges))
 
 
-def added_in_pairs(parts: Sequence[Part], add: Callable[[Part, Part], Part]) -> Part:
-    """The sum of the parts: neighbours are added, then neighbours of these sums, and so on."""
-    while len(parts) > 1:
-        pairs = [add(*parts[k : k + 2]) for k in range(0, len(parts) - 1, 2)]
-        parts = [*pairs, *parts[2 * len(pairs) :]]
-    return parts[0]
+def added_in_pairs(parts: Iterable[Part], add: Callable[[Part, Part], Part]) -> Part:
+    """The sum of the parts: neighbours are added, then neighbours of these sums, and so on.
+
+    Each sum is made as soon as both of its parts are there, so that of 2^k parts at most k + 1 are kept at a time.
+    """
+    sums: list[tuple[int, Part]] = []
+    for part in parts:
+        size = 1
+        while sums and sums[-1][0] == size:
+            part, size = add(sums.pop()[1], part), 2 * size
+        sums.append((size, part))
+    _, total = sums.pop()
+    while sums:
+        total = add(sums.pop()[1], total)
+    return total
 
 
 def in_aligned_memory(matrix: Tensor) -> Tensor:
@@ -82,9 +91,9 @@ def one_thread_a_block(wanted: bool = True) -> Iterator[None]:
             torch.set_num_threads(count)
 
 
-def of_each(work: Callable[[slice], Sum], blocks: Sequence[slice]) -> list[Sum]:
+def of_each(work: Callable[[slice], Sum], blocks: Sequence[slice]) -> Iterator[Sum]:
     """The work on every block, in their order."""
     pool = _pool.get()
     if pool is None or len(blocks) == 1:
-        return [work(block) for block in blocks]
-    return list(pool.map(torch.no_grad()(work), blocks))
+        return map(work, blocks)
+    return pool.map(torch.no_grad()(work), blocks)

@@ -6,6 +6,7 @@ the identity on one machine, a sum over ranks on many. Sums are accumulated in f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,7 @@ from torch import Tensor
 from tikhonet.network.arguments import COUNT, check_callable, check_numbers, check_type
 from tikhonet.network.graph import Layers
 from tikhonet.problem.row_blocks import Place, added_in_pairs, of_each, row_blocks
+from tikhonet.problem.row_store import IN_MEMORY, RowStore
 
 Reduce = Callable[[Tensor], Tensor]
 """Adds a tensor up over all ranks. One that also knows its `rank`, the `size` of the group and the `place` of its rows
@@ -74,6 +76,8 @@ class Samples:
         Rows that a pass over the data holds at a time.
     reduce : callable, default=keep
         Adds a tensor up over all ranks, as `Ranks` does; the identity in one process.
+    store : RowStore, default=IN_MEMORY
+        Where further matrices with a row for each sample are kept.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class Samples:
     weight: Tensor | None = None
     chunk_rows: int = 2048
     reduce: Reduce = keep
+    store: RowStore = IN_MEMORY
     _constants: dict[Hashable, Tensor] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -121,7 +126,7 @@ class Samples:
         return place_of(self.reduce, len(self.X))
 
     def chunks(self, block: slice | None = None) -> Iterator[slice]:
-        """The rows of a block, or of all blocks, some at a time.
+        """The rows of a block, or of all blocks, some at a time; those that are in files leave memory after it.
 
         Parameters
         ----------
@@ -136,6 +141,66 @@ class Samples:
         for part in self.place.blocks if block is None else (block,):
             for start in range(part.start, part.stop, self.chunk_rows):
                 yield slice(start, min(start + self.chunk_rows, part.stop))
+                self.store.release()
+
+    def matrices(self, widths: Mapping[Key, int], make: Callable[[slice], Mapping[Key, Tensor]]) -> dict[Key, Tensor]:
+        """Matrices with a row for each sample, made some rows at a time.
+
+        Parameters
+        ----------
+        widths : mapping
+            The number of columns of each matrix, by its name.
+        make : callable
+            Gives some rows of each matrix, by its name.
+
+        Returns
+        -------
+        dict
+            The matrices by name.
+        """
+        made = {key: self.empty(width) for key, width in widths.items()}
+
+        def fill(block: slice) -> None:
+            for rows in self.chunks(block):
+                for key, part in make(rows).items():
+                    made[key][rows] = part
+
+        for _ in of_each(fill, self.place.blocks):
+            pass
+        return made
+
+    def empty(self, width: int) -> Tensor:
+        """A matrix with a row for each sample, to be filled.
+
+        Parameters
+        ----------
+        width : int
+            Its columns.
+
+        Returns
+        -------
+        Tensor
+            In memory, or a map of a file.
+        """
+        return self.store.empty(len(self.X), width, self.X.dtype, self.X.device)
+
+    def most(self, measure: Callable[[Tensor], float], matrix: Tensor) -> float:
+        """The largest of the numbers that are measured of chunks of a matrix's rows.
+
+        Parameters
+        ----------
+        measure : callable
+            A number of some rows.
+        matrix : Tensor
+            A row for each sample.
+
+        Returns
+        -------
+        float
+            NaN if one of the numbers is.
+        """
+        numbers = [measure(matrix[rows]) for rows in self.chunks()]
+        return math.nan if any(map(math.isnan, numbers)) else max(numbers)
 
     def sums(self, terms: Callable[[slice], Mapping[Key, Tensor]]) -> dict[Key, Tensor]:
         """The sums over all samples of several terms, in float64.
@@ -157,10 +222,11 @@ class Samples:
             return {key: total + more[key].double() for key, total in some.items()}
 
         def of_block(block: slice) -> Mapping[Key, Tensor]:
-            first, *others = self.chunks(block)
-            total: Mapping[Key, Tensor] = {key: part.double() for key, part in terms(first).items()}
-            for rows in others:
-                total = add(total, terms(rows))
+            total: Mapping[Key, Tensor] | None = None
+            for rows in self.chunks(block):
+                found = terms(rows)
+                total = {key: part.double() for key, part in found.items()} if total is None else add(total, found)
+            assert total is not None
             return total
 
         return added_up(self.reduce, added_in_pairs(of_each(of_block, self.place.blocks), add))
@@ -282,3 +348,4 @@ class Samples:
                 raise ValueError(
                     f"{name} must be finite, got NaN or infinity first in row {row}; impute or drop such rows"
                 )
+            self.store.release()

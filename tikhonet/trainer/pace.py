@@ -1,7 +1,8 @@
 """How long the stochastic trainer's steps are, what guards them, and how often its statistics are renewed.
 
 A step's length is the relative change that it makes in its layer's pre-activations. It begins as long as the shortest
-runs want it, falls harmonically, sooner where batches are small and noisy, and linearly to the end of the run.
+runs want it, falls harmonically, sooner where batches are small and noisy (weights in a set or with a budget, which
+bound what noise can do, keep it), and linearly to the end of the run.
 Nothing may make the run diverge: a step after which the loss on the same rows is higher is undone and later ones are
 shorter, and when the running loss has risen far above its best the last good state comes back.
 """
@@ -9,6 +10,7 @@ shorter, and when the running loss has risen far above its best the last good st
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -17,8 +19,9 @@ from tikhonet.trainer.saving import changed
 from tikhonet.trainer.statistics import LayerState
 from tikhonet.trainer.sweep import TINY
 
-OF_IMAGES = {"probe_rows": 16, "gram_every": 12}
-"""Constants of `Pace` in networks of images, whose rows have hundreds of positions each: they say and cost as much."""
+OF_IMAGES: dict[str, Any] = {"probe_rows": 16, "gram_every": 12, "horizon": 200.0}
+"""Constants of `Pace` in networks of images. Their rows have hundreds of positions each, which say and cost as much;
+filters that all positions share want long steps for longer (docs/log/images.md)."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,6 @@ class Pace:
     """How much of the step length is gone at the end; a rest of 2% keeps the last steps from being lost."""
     largest: float = 1.6
     """The relative change of a layer by the first step, at most: few runs, however short, gained by longer ones."""
-    horizon: float = 50.0
-    """Steps of 1000 rows after which a step is half as long; those of fewer rows, which are noisier, earlier."""
 
     largest_gain: float = 1.5
     """A first step that is given grows with the root of the batch, as its noise falls, but no more than this."""
@@ -114,7 +115,7 @@ class Pace:
         if self.preset.change is not None:
             return annealed * self.preset.change * self.converted
         first = min(self.largest, self.preset.first / self.depth)
-        return float(annealed * first / (1 + t / (self.horizon * self.size**0.5)))
+        return float(annealed * first / (1 + t / (self.preset.horizon * self.size**0.5)))
 
     @property
     def converted(self) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from types import NoneType
 from typing import Any
 
 from torch import Tensor
 
-from tikhonet.network.arguments import COUNT, POSITIVE, SHARE_OR_NONE, check_numbers, check_type
+from tikhonet.network.arguments import COUNT, POSITIVE, SHARE_OR_NONE, check_choice, check_numbers, check_type
 from tikhonet.network.graph import Network
 from tikhonet.network.initial import Initial, check_initial, deep_and_plain
 from tikhonet.problem.sets import ConvexSet
@@ -33,6 +34,8 @@ class Preset:
     drop_features: float
     depth_power: float
     """A first step that is given is (3 / N)^depth_power as long in networks of N > 3 layers."""
+    horizon: float = 50.0
+    """Steps of 1000 rows after which a step is half as long; those of fewer rows, which are noisier, earlier."""
     change: float | None = None
     """A first step in place of the rule's, after which steps fall linearly."""
     decay: float = 0.0
@@ -58,14 +61,16 @@ USUAL = Preset(
 )
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
-SPARSE = replace(USUAL, change=0.9, momentum=0.95, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
-"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/log/sparse.md). The rule's
-steps are no better there than a given first one, since weights that go leave something to mend to the end."""
-CONFINED: dict[str, Any] = {"change": 0.3, "momentum": 0.95}
-"""The steps of weights in a set: in the l1 ball those of the rule end with twice as many nonzeros at the same error."""
+CONFINED: dict[str, Any] = {"horizon": math.inf, "momentum": 0.9}
+"""The steps of weights in a set or with a budget: they fall linearly alone, since what is cut off leaves something to
+mend to the end, and remember their direction for longer, since the noise of single batches keeps entries from zero."""
+SPARSE = replace(USUAL, **CONFINED, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
+"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/log/sparse.md)."""
 IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0, widest=512)
 """For networks of images: a patch has few entries, so the whole inverse is cheap; that of a dense layer on an image is
 not. Batches of 125 to 250 suit its steps (docs/log/images.md)."""
+IMAGES_BATCH = 250
+"""Rows of a batch of images, at most: fewer steps of more rows end worse."""
 DEEP = Preset(
     first=0.4,
     momentum=0.7,
@@ -122,6 +127,10 @@ class Recipe:
         The share of the last hidden layer that is set to zero at random in training.
     decay : float, optional
         How much the weights shrink in a step, over the relative change that it makes in their layer; biases do not.
+    products : {"float32", "bfloat16"}, default="float32"
+        The precision of what is multiplied in the products of a step over rows: "bfloat16" rounds weights, layers and
+        residuals to its 8 bits; sums, the V-step, metric and weights keep their type. A device multiplies such numbers
+        faster once ``torch.set_float32_matmul_precision("medium")`` allows it.
     """
 
     change: float | None = None
@@ -139,8 +148,10 @@ class Recipe:
     drop_inputs: float | None = None
     drop_features: float | None = None
     decay: float | None = None
+    products: str = "float32"
 
     def __post_init__(self) -> None:
+        check_choice("products", self.products, "float32", "bfloat16")
         check_initial(self.initial)
         check_numbers(self, COUNT, ["rank"])
         check_type("budget", self.budget, Budget, NoneType)
@@ -150,6 +161,21 @@ class Recipe:
         check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features", "decay"], optional=True)
         check_numbers(self, POSITIVE, ["damping_U", "initial_scale"])
         check_numbers(self, POSITIVE, ["change", "damping_W", "ridge_V"], optional=True)
+
+    def operand(self, M: Tensor) -> Tensor:
+        """A matrix as products over rows take it.
+
+        Parameters
+        ----------
+        M : Tensor
+            Weights, a layer or residuals.
+
+        Returns
+        -------
+        Tensor
+            Rounded, in the type that it had.
+        """
+        return M.bfloat16().to(M.dtype) if self.products == "bfloat16" else M
 
     def preset(self, network: Network, long: bool = False, confined: bool = False) -> Preset:
         """The constants that are given here, and for the rest those that suit the network and the run's length.

@@ -27,6 +27,7 @@ from tikhonet.problem.samples import Reduce, Samples, keep
 from tikhonet.trainer.batches import ArrayBatches, Batch, Batches, Validation, as_batches, checked
 from tikhonet.trainer.first_batch import input_scale
 from tikhonet.trainer.judge import Judge, Metric
+from tikhonet.trainer.kept_memory import kept_memory
 from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.saving import changed
 from tikhonet.trainer.sparsity.refit import Refit, refit_on_support
@@ -71,6 +72,9 @@ class Stochastic(Recipe):
     refit : bool, default=True
         Whether V is at last fitted to the features without dropout, one more forward pass; else it is the running
         average.
+    keep_memory : bool, default=True
+        Whether memory that is freed stays with the process while a network of images is trained, where the C library
+        is glibc (`kept_memory.py`): it is a setting of the whole process, and saves much of the time.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class Stochastic(Recipe):
     patience: int = 10
     polish: BlockDescent | None = None
     refit: bool = True
+    keep_memory: bool = True
     stepper: ClassVar[type[Stepper]] = Stepper  # a subclass may have other steps
 
     def __post_init__(self) -> None:
@@ -96,6 +101,7 @@ class Stochastic(Recipe):
         check_numbers(self, COUNT, ["epochs", "batch_size", "patience"])
         check_type("polish", self.polish, BlockDescent, NoneType)
         check_type("refit", self.refit, bool)
+        check_type("keep_memory", self.keep_memory, bool)
         if self.polish and self.budget:
             raise ValueError("polish and budget cannot go together: full-batch steps know no budget; leave one out")
 
@@ -171,16 +177,16 @@ class Stochastic(Recipe):
         scale = resume.scale if resume else input_scale(first.X, reduce)
         # Hidden values are smaller by the scale too, which an activation with a bound must know.
         network = problem.network.with_activation(problem.network.activation.scaled(1 / scale))
-        scaled = replace(problem, network=network)
         generator = torch.Generator().manual_seed(seed)  # masks come before the state: a resumed run has the same ones
+        scaled = replace(problem, network=network)
         stepper = self.stepper.of(scaled, self, first, self.epochs * len(batches), generator, reduce)
-        if resume:
-            # Steps are counted by whole epochs, since the batches may have another size now.
+        if resume:  # steps are counted by whole epochs, since the batches may have another size now
             state = replace(resume.copy(), step=resume.passes * len(batches) + resume.batches)
         else:
             state = stepper.begin(first, start, scale, seed, generator)
         judge = Judge.of(problem, validation, metric, first, reduce)
-        return _Run(self, problem, batches, first, judge, stepper, slot).go(state, watch)
+        with kept_memory(self.keep_memory and network.has_images):
+            return _Run(self, problem, batches, first, judge, stepper, slot).go(state, watch)
 
     def refit_V(
         self, problem: Problem, V: Tensor, batches: Iterable[Batch], unit: float = 1.0, reduce: Reduce = keep
@@ -223,7 +229,14 @@ class _Run:
     slot: Slot
 
     def go(self, state: TrainingState, watch: Watch | None) -> Training:
-        found = self.slot.resume(state, self.stepper.try_out(state, self.first))
+        try_out = self.stepper.try_out(state, self.first)
+
+        def check(found: TrainingState) -> None:
+            if not 0 <= found.end <= self.solver.epochs:
+                raise ValueError(f"its end must lie in 0 to {self.solver.epochs} epochs, got {found.end}")
+            try_out(found)
+
+        found = self.slot.resume(state, check)
         state, (status, detail) = found or state, self.slot.ended or (None, "")
         if found and not status and state.epochs and state.opened is None and watch and watch(state.epochs[-1]):
             status = Status.INTERRUPTED  # as it was when the state was kept

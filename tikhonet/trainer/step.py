@@ -134,7 +134,7 @@ class Stepper:
         problem, t = self.problem, state.step
         batch = batch._replace(X=batch.X / state.scale)
         masks, generator = self.masks(state.generator, len(batch.X))
-        here = forward(problem, batch.X, state.W, masks)
+        here = forward(problem, batch.X, state.W, masks, self.recipe.operand)
         features = here.A[problem.network.depth]
         value = problem.loss.value(batch.targets, features @ state.classifier.V.T, batch.weight)
         probed: float = min(len(batch.X), self.pace.probe_rows)
@@ -199,7 +199,8 @@ class Stepper:
 
     def residuals(self, state: TrainingState, here: Pass, slope: Tensor) -> Layers:
         """u-step: the gradient in every layer's Z at its target, from the loss's slope in the scores."""
-        return targets_sweep(self.problem, state.classifier.V, state.W, here, slope, self.recipe.damping_U)
+        recipe = self.recipe
+        return targets_sweep(self.problem, state.classifier.V, state.W, here, slope, recipe.damping_U, recipe.operand)
 
     def step_weights(
         self, state: TrainingState, here: Pass, residuals: Layers, rows: float, probed: float
@@ -234,7 +235,7 @@ class Stepper:
         problem, pace = self.problem, self.pace
         some = slice(0, max(pace.check_rows, len(batch.X) // pace.check_share))
         masks = {m: mask[some] for m, mask in here.masks.items()}
-        after = forward(problem, batch.X[some], W, masks).A[problem.network.depth] @ V.T
+        after = forward(problem, batch.X[some], W, masks, self.recipe.operand).A[problem.network.depth] @ V.T
         losses = (float(problem.loss.rows(batch.targets[some], part).sum()) for part in (scores[some], after))
         return pace.falls(*add_numbers(self.reduce, *losses))
 

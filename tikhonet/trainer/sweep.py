@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +17,7 @@ POOL = 16
 """Masks of the first batch's size that a pool of random numbers holds: fewer would repeat each other too soon."""
 LARGEST_POOL = 4_000_000
 """Random numbers in a pool, at most (unless three masks need more), so that wide networks do not fill the memory."""
+Operand = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,26 @@ class Pass:
     masks: Layers
 
 
-def forward(problem: Problem, X: Tensor, W: Weights, masks: Layers) -> Pass:
-    """Eq. 1 with these masks; the last layer of A holds the features."""
-    network = problem.network
-    A, Z = network.layers(X * masks[0] if 0 in masks else X), {}
+def as_it_is(M: Tensor) -> Tensor:
+    return M
+
+
+def forward(problem: Problem, X: Tensor, W: Weights, masks: Layers, operand: Operand = as_it_is) -> Pass:
+    """Eq. 1 with these masks; the last layer of A holds the features. `operand` rounds what is multiplied."""
+    network, W = problem.network, {pair: operand(M) for pair, M in W.items()}
+    A, Z = network.layers(operand(X * masks[0] if 0 in masks else X)), {}
     for n in network.hidden:
         Z[n] = network.pre_activation(n, A, W)
         A[n] = network.activation.value(Z[n])
         if n in masks:
             A[n] *= masks[n]
+        A[n] = operand(A[n])
     return Pass(Z, A, masks)
 
 
-def targets_sweep(problem: Problem, V: Tensor, W: Weights, here: Pass, slope: Tensor, damping: float) -> Layers:
+def targets_sweep(
+    problem: Problem, V: Tensor, W: Weights, here: Pass, slope: Tensor, damping: float, operand: Operand = as_it_is
+) -> Layers:
     """u-step: one backward Gauss-Seidel sweep from u = A; returns the lift's gradient in Z at the targets.
 
     The last layer takes the damped step of the loss (c its curvature, sigma the activation),
@@ -78,7 +87,7 @@ def targets_sweep(problem: Problem, V: Tensor, W: Weights, here: Pass, slope: Te
     size = V @ V.T
     bound = problem.loss.curvature * torch.linalg.eigvalsh(size)[-1].double()
     V = V / (damping * size.diagonal().mean().double() + bound + TINY)
-    grad_Z: Layers = {}
+    grad_Z, W = Layers(), {pair: operand(M) for pair, M in W.items()}
     for n in reversed(network.hidden):
         pull = slope @ V if n == last else None
         for k in network.targets(n):
@@ -91,5 +100,5 @@ def targets_sweep(problem: Problem, V: Tensor, W: Weights, here: Pass, slope: Te
         # A tight lift's slope is the activation, whose values are there already: layers of images are large.
         known = problem.lift.tight and n not in here.masks
         P = here.A[n] if known else problem.lift.slope(here.Z[n], network.activation)
-        grad_Z[n] = torch.sub(P, U, out=U)
+        grad_Z[n] = operand(torch.sub(P, U, out=U))
     return grad_Z

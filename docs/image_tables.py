@@ -1,0 +1,66 @@
+"""Tables of networks for images, from the lines of `benchmarks/image_training.py` and `image_epoch.py`."""
+
+from __future__ import annotations
+
+import json
+from statistics import fmean
+from typing import Any
+
+from blocks import ROOT, basis_of, by, markdown, mean, measured, table
+
+NAMES = {
+    "trainer": "`Stochastic`",
+    "trainer-50": "`Stochastic`, steps of tables",
+    "ScheduleFree": "schedule-free AdamW",
+    "Nesterov": "SGD, Nesterov, one cycle",
+}
+
+
+def race(name: str) -> str:
+    """Test errors of each method's best setting, and how many settings it was chosen from."""
+    lines = [json.loads(line) for line in (ROOT / "results" / "image_race" / f"{name}.jsonl").read_text().splitlines()]
+    tried = by((line for line in lines if line["by"] == "held out"), "method")
+    rows = []
+    for found in by((line for line in lines if line["by"] == "test"), "method", "epochs").values():
+        one, ends = found[0], [line["curve"][-1] for line in found]
+        settings = f"dropout {one['drop']}, batches of {one['batch_size']}"
+        rows.append(
+            [
+                NAMES.get(one["method"], one["method"]),
+                settings + (f", rate {one['rate']:g}" if "rate" in one else ""),
+                str(len(tried[one["method"]])),
+                f"{fmean(seconds for seconds, _ in ends):.0f}",
+                mean([error for _, error in ends]),
+                ", ".join(f"{error:.2f}" for _, error in ends),
+                curve(found),
+            ]
+        )
+    head = ["", "best setting", "of", "CPU s", "test error %", "by seed", "after each epoch"]
+    (machine,), (weights,) = ({line[key] for line in lines} for key in ("machine", "weights"))
+    few = max(line["rows"] for line in lines if line["by"] == "held out")
+    return markdown(head, sorted(rows, key=lambda row: float(row[4].split()[0]))) + (
+        f"\n\n({weights:,} weights; settings chosen on {few:,} images; {machine}, other work on the machine; "
+        f"records: `results/image_race/{name}.jsonl`.)"
+    )
+
+
+def curve(found: list[dict[str, Any]]) -> str:
+    """The mean error after every epoch."""
+    return ", ".join(
+        f"{fmean(error for _, error in points):.2f}" for points in zip(*(line["curve"] for line in found), strict=True)
+    )
+
+
+@table
+def image_race_mnist() -> str:
+    return race("mnist")
+
+
+@table
+def image_epoch() -> str:
+    """An epoch over one of Adam's, and the convolutions' share of it."""
+    run = measured("image_epoch")
+    found = run["values"]
+    row = [f"{found['seconds']:.2f}", f"{found['adam']:.2f}", f"{found['ratio']:.2f}", f"{100 * found['share']:.0f}"]
+    head = ["CPU s of an epoch", "of one of Adam's", "ratio", "convolutions alone, %"]
+    return markdown(head, [row]) + basis_of(run)
