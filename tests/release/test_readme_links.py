@@ -1,4 +1,4 @@
-"""The README of the packages: every link of it is an address."""
+"""The README of the packages: no link of it needs a file beside it."""
 
 import re
 import sys
@@ -13,23 +13,27 @@ sys.path.append(str(ROOT))
 
 from hatch_build import ReadmeHook, with_addresses  # noqa: E402
 
+TEXT = "[a](docs/a.md#b) [c](https://c) [d](#d) ![e](docs/e.png)"
+
 
 def test_relative_links_and_pictures_become_addresses_and_others_stay():
-    text = '[a](docs/a.md#b) [c](https://c) [d](#d) ![e](docs/e.png) <img src="f.svg">'
-    assert with_addresses(text, "https://s", "1.0") == (
-        "[a](https://s/blob/v1.0/docs/a.md#b) [c](https://c) [d](#d) ![e](https://s/raw/v1.0/docs/e.png) "
-        '<img src="https://s/raw/v1.0/f.svg">'
-    )
+    expected = "[a](https://s/blob/v1.0/docs/a.md#b) [c](https://c) [d](#d) ![e](https://s/raw/v1.0/docs/e.png)"
+    assert with_addresses(TEXT, "https://s", "1.0") == expected
 
 
-def test_the_readme_of_the_packages_names_files_of_this_tree_by_address():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+def test_without_a_public_source_words_stay_and_links_go():
+    assert with_addresses(TEXT, None, "1.0") == "a [c](https://c) [d](#d) "
+
+
+@pytest.mark.parametrize("urls", [{}, {"Source": "https://example.org/tikhonet"}])
+def test_the_readme_of_the_packages_links_to_addresses_of_files_that_exist(urls):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"] | {"urls": urls}
     ReadmeHook(str(ROOT), {}).update(project)
-    links = re.findall(r'\]\(([^)\s]+)\)|src="([^"]+)"', project["readme"]["text"])
-    named = [first or second for first, second in links]
-    assert named
-    assert all(link.startswith(("https://", "#")) for link in named)
-    for link in named:
-        if link.startswith(source := f"{project['urls']['Source']}/"):
-            path = link.removeprefix(source).split("/", 2)[2].partition("#")[0]
-            assert (ROOT / path).exists(), link
+    named = re.findall(r'\]\(([^)\s]+)\)|src="([^"]+)"', project["readme"]["text"])
+    links = [first or second for first, second in named]
+    assert all(link.startswith(("https://", "#")) for link in links)
+    here = [link for link in links if urls and link.startswith(urls["Source"])]
+    assert bool(here) == bool(urls)
+    for link in here:
+        path = link.removeprefix(urls["Source"]).split("/", 3)[3].partition("#")[0]
+        assert (ROOT / path).exists(), link

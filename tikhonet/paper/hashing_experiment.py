@@ -109,7 +109,7 @@ FULL = HashSize(
 )
 """Rate and batch of Adam and the penalties of the split layers are the best of five and six trials, held out from
 10,000 images of MNIST (`benchmarks/deep.py --tune`); all start looks-linear. What shallow networks get was
-set before their first run and not tuned."""
+set after a first look at one small run, and not tuned."""
 
 
 class HashingExperiment(Experiment):
