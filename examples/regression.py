@@ -22,7 +22,7 @@ X, X_test, y, y_test = train_test_split(X, y, random_state=0)
 quantiles = {
     q: BCDRegressor(loss="quantile", quantile=q, n_networks=1, random_state=0).fit(X, y) for q in (0.1, 0.5, 0.9)
 }
-rising = BCDRegressor(monotonic_cst=[1], n_networks=1, random_state=0).fit(X, y)
+rising = BCDRegressor(monotonic_cst=[1], random_state=0).fit(X, y)
 inside = (quantiles[0.1].predict(X_test) <= y_test) & (y_test <= quantiles[0.9].predict(X_test))
 print(f"test rows inside of the band: {inside.mean():.0%}")
 print(f"test R2 of the rising mean: {rising.score(X_test, y_test):.3f}")

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.metrics import r2_score
+from sklearn.model_selection import train_test_split
 
 from tikhonet import BCDClassifier, BCDRegressor, Conv2d, Network
 from tikhonet.network.errors import ArgumentError
@@ -155,3 +156,12 @@ def test_the_set_of_signs_keeps_what_has_them_and_makes_the_rest_zero():
     assert signs.contains(signs.project(M))
     with pytest.raises(ValueError, match="shape"):
         signs.check((3, 2), "V")
+
+
+def test_a_unit_that_is_nearly_dead_does_not_stop_the_heads_descent():
+    random = np.random.default_rng(0)
+    X = np.sort(random.uniform(0, 10, 900))[:, None]
+    y = 3 * np.sqrt(X[:, 0]) + random.gamma(1.0, 0.15 * X[:, 0] + 0.2)
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    free, rising = (BCDRegressor(monotonic_cst=cst, random_state=0).fit(X, y) for cst in (None, [1]))
+    assert rising.score(X_test, y_test) > free.score(X_test, y_test) - 0.02

@@ -55,8 +55,10 @@ class MonotoneHead(HeadKind):
         share, signs = data.weight / data.total, unit_signs(data.features.shape[1])
         centre = data.sum(share @ data.features)
         variance = data.sum(share @ np.square(data.features - centre))
-        size = signs * np.where(variance > 0, np.sqrt(variance), 1.0)
-        features, shrink = (data.features - centre) / size, strength * variance.sum() / size**2
+        # In these units every curvature is about 1: by its variance alone, a unit that is nearly dead stops the descent.
+        ridge = strength * (variance.sum() or 1.0)
+        size = signs * np.sqrt(variance + ridge)
+        features, shrink = (data.features - centre) / size, ridge / size**2
 
         def objective(x: Floats, loss: Loss) -> tuple[float, Floats]:
             rows, slope = self._rows(loss, features @ x[1:] + x[0], data)
@@ -64,11 +66,12 @@ class MonotoneHead(HeadKind):
             sums[2:] += shrink * x[1:]
             return float(sums[0]) + 0.5 * float(shrink @ x[1:] ** 2), sums[1:]
 
-        x = np.zeros(len(size) + 1) if self._start is None else self._start
+        x = np.zeros(len(size) + 1) if self._start is None else self._start * np.append(1.0, size)
         bounds, options = [(None, None)] + [(0, None)] * len(size), {"maxiter": STEPS, "gtol": TOLERANCE, "maxcor": 20}
         for loss in dict.fromkeys((self.trained_by, self.trained_by.sharpened())):
             x = minimize(objective, x, (loss,), "L-BFGS-B", jac=True, bounds=bounds, options=options).x
-        self._start, coef = x, x[1:] / size
+        coef = x[1:] / size
+        self._start = np.append(x[0], coef)
         sides = np.array([-0.5, 0.5] if self.classes else [1.0])
         return Head(np.outer(sides, coef), sides * (x[0] - coef @ centre))
 
