@@ -55,7 +55,7 @@ class MonotoneHead(HeadKind):
         share, signs = data.weight / data.total, unit_signs(data.features.shape[1])
         centre = data.sum(share @ data.features)
         variance = data.sum(share @ np.square(data.features - centre))
-        # In these units every curvature is about 1: by its variance alone, a unit that is nearly dead stops the descent.
+        # In these units every curvature is about 1: by variances alone, a unit that is nearly dead stops the descent.
         ridge = strength * (variance.sum() or 1.0)
         size = signs * np.sqrt(variance + ridge)
         features, shrink = (data.features - centre) / size, ridge / size**2
