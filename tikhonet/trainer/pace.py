@@ -10,7 +10,6 @@ shorter, and when the running loss has risen far above its best the last good st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
@@ -19,9 +18,8 @@ from tikhonet.trainer.saving import changed
 from tikhonet.trainer.statistics import LayerState
 from tikhonet.trainer.sweep import TINY
 
-OF_IMAGES: dict[str, Any] = {"probe_rows": 16, "gram_every": 12, "horizon": 200.0}
-"""Constants of `Pace` in networks of images. Their rows have hundreds of positions each, which say and cost as much;
-filters that all positions share want long steps for longer (docs/log/images.md)."""
+OF_IMAGES = {"probe_rows": 16, "gram_every": 12}
+"""Constants of `Pace` in networks of images, whose rows have hundreds of positions each: they say and cost as much."""
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,9 @@ CONFINED: dict[str, Any] = {"horizon": math.inf, "momentum": 0.9}
 mend to the end, and remember their direction for longer, since the noise of single batches keeps entries from zero."""
 SPARSE = replace(USUAL, **CONFINED, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
 """With a budget: few weights are a regulariser themselves, and want less of the others (docs/log/sparse.md)."""
-IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0, widest=512)
+IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0, widest=512, horizon=200.0)
 """For networks of images: a patch has few entries, so the whole inverse is cheap; that of a dense layer on an image is
-not. Batches of 125 to 250 suit its steps (docs/log/images.md)."""
+not. Filters that all positions share want long steps for longer, and batches of 125 to 250 (docs/log/images.md)."""
 IMAGES_BATCH = 250
 """Rows of a batch of images, at most: fewer steps of more rows end worse."""
 DEEP = Preset(
