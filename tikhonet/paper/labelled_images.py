@@ -22,10 +22,8 @@ from tikhonet.data import load
 from tikhonet.data.dataset import SPLITS, Dataset
 from tikhonet.data.gist import gist
 
-SETS = ("digits", "mnist", "fashion-mnist")
-"""The digits are scikit-learn's of 8 x 8 pixels, which need no download."""
-TRAINED, QUERIES = 5000, 1000
-UNSEEN = 3
+SETS = ("digits", "mnist", "fashion-mnist")  # the digits are scikit-learn's of 8 x 8 pixels
+TRAINED, QUERIES, UNSEEN = 5000, 1000, 3
 TRIALS = (0, 1, 2)
 """The seeds that are run where none are asked for."""
 FOLDS, REPEATS = 3, 2
@@ -45,10 +43,8 @@ class Setting:
     """Whether nothing but the part is read: it is the database too."""
 
 
-MNIST, CIFAR10 = (256,) * 48, (1024,) * 16
-"""The paper's networks."""
-SHALLOW = (256, 256)
-"""For the comparisons of all methods, three trials and four lengths each."""
+MNIST, CIFAR10, SHALLOW = (256,) * 48, (1024,) * 16, (256, 256)
+"""The paper's networks, and one for the comparisons of all methods."""
 SETTINGS = {
     "digits": Setting("digits", (64,) * 16),
     "digits-unseen": Setting("digits", (64,) * 16, unseen=True),

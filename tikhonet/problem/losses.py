@@ -61,8 +61,8 @@ class Loss(ABC):
     Examples
     --------
     >>> from tikhonet import Loss
-    >>> sorted(name for name, loss in Loss.kinds.items() if loss.for_classes)
-    ['huber', 'logistic', 'softmax', 'squared', 'squared_hinge']
+    >>> [name for name in ('logistic', 'softmax', 'poisson') if Loss.kinds[name].for_classes]
+    ['logistic', 'softmax']
     """
 
     name: ClassVar[str]

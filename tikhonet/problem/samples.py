@@ -102,6 +102,7 @@ class Samples:
             check_type(name, getattr(self, name), Tensor, remedy="use torch.as_tensor")
         check_type("weight", self.weight, Tensor, NoneType, remedy="use torch.as_tensor")
         check_callable("reduce", self.reduce)
+        check_type("store", self.store, RowStore)
         if self.X.ndim != 2 or 0 in self.X.shape:
             raise ValueError(f"X must have shape (samples, inputs), neither 0, got {tuple(self.X.shape)}")
         if not self.X.is_floating_point():
