@@ -8,6 +8,7 @@ from blocks import ROOT, basis, markdown, number, table
 
 from tikhonet.paper.experiment import find_experiment, load_records
 from tikhonet.paper.rivals_results import Race
+from tikhonet.paper.rivals_search import CONTENDERS
 
 
 @table
@@ -18,6 +19,16 @@ def rivals_digits() -> str:
 @table
 def rivals_mnist_10000() -> str:
     return race_table("rivals-mnist-10000")
+
+
+@table
+def rivals_fashion_mnist_10000() -> str:
+    return race_table("rivals-fashion-mnist-10000")
+
+
+@table
+def rivals_mnist() -> str:
+    return race_table("rivals-mnist")
 
 
 def race_table(folder: str) -> str:
@@ -62,4 +73,7 @@ def race_table(folder: str) -> str:
     known = {row.title: [asdict(record) for record in row.records] for row in race.rows.values()}
     rows_of = f"{data['final_rows']:,} training and {data['test']:,} test images"
     note = f"{rows_of}; tuned on {data['tuning_rows']:,} rows, {data['held_out']:,} others held out."
+    raced = {row.records[0].solver for row in race.rows.values()}
+    if missing := [contender.title for contender in CONTENDERS if contender.name not in raced]:
+        note += f" Not run: {', '.join(missing)}."
     return markdown(head, rows) + basis(folder, known, note) + "\n\n" + "\n".join(claims)
