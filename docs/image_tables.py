@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from blocks import ROOT, basis_of, by, markdown, mean, measured, table
+from tabular_tables import png
 
 NAMES = {
     "trainer": "`Stochastic`",
@@ -14,11 +15,17 @@ NAMES = {
     "ScheduleFree": "schedule-free AdamW",
     "Nesterov": "SGD, Nesterov, one cycle",
 }
+COLOURS = "#00805c", "#7a5fb5", "#c0392b", "#1f6fb2", "#8a6d1d"
+
+
+def recorded(name: str) -> list[dict[str, Any]]:
+    """The runs of a race."""
+    return [json.loads(line) for line in (ROOT / "results" / "image_race" / f"{name}.jsonl").read_text().splitlines()]
 
 
 def race(name: str) -> str:
     """Test errors of each method's best setting, and how many settings it was chosen from."""
-    lines = [json.loads(line) for line in (ROOT / "results" / "image_race" / f"{name}.jsonl").read_text().splitlines()]
+    lines = recorded(name)
     tried = by((line for line in lines if line["by"] == "held out"), "method")
     rows = []
     for found in by((line for line in lines if line["by"] == "test"), "method", "epochs").values():
@@ -54,6 +61,30 @@ def curve(found: list[dict[str, Any]]) -> str:
 @table
 def image_race_mnist() -> str:
     return race("mnist")
+
+
+@table
+def image_race_cifar10() -> str:
+    return race("cifar10")
+
+
+def draw_race() -> bytes:
+    """Test error on CIFAR-10 against CPU seconds, after every epoch of every run."""
+    from matplotlib.figure import Figure
+
+    sheet = Figure(figsize=(6.4, 3.8), layout="constrained")
+    axes = sheet.subplots()
+    runs = by((line for line in recorded("cifar10") if line["by"] == "test"), "method").items()
+    for colour, (method, found) in zip(COLOURS, sorted(runs, reverse=True), strict=False):
+        label = NAMES.get(method, method).strip("`").replace("`", "")
+        for place, line in enumerate(found):
+            seconds, errors = zip(*line["curve"], strict=True)
+            axes.plot(seconds, errors, "o-", ms=3.5, color=colour, label=None if place else label)
+    axes.set(xlabel="CPU seconds of training, one thread", ylabel="test error, %", xlim=(0, None))
+    axes.grid(color="#e4e1da", lw=0.7)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+    return png(sheet)
 
 
 @table

@@ -11,12 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blocks import ROOT
+from image_tables import draw_race
 from tabular_tables import draw_ranks, draw_trade
 
 from tikhonet.paper.experiment import find_experiment, load_records
 from tikhonet.paper.records import write_whole
 
-DRAWN: dict[str, Callable[[], bytes]] = {"tabular_ranks": draw_ranks, "rank_and_time": draw_trade}
+DRAWN: dict[str, Callable[[], bytes]] = {
+    "tabular_ranks": draw_ranks,
+    "rank_and_time": draw_trade,
+    "image_race_cifar10": draw_race,
+}
 SHOWN = re.compile(r"pictures/([\w-]+)\.png")
 README = ROOT / "docs" / "pictures" / "rank_and_time.png"
 
