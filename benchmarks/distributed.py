@@ -4,8 +4,9 @@
 
 The paper's network on MNIST: epochs of the trainer and iterations of Alg. 1, each rank with one thread. Bytes are
 counted exactly, and so are the multiplications of matrix products. Memory is what a rank takes at most above what it
-has before a run, after a short run of the same kind. Where processes share cores with other work, seconds are CPU seconds of the slowest rank, which leave
-out what it waited; `wall` is what a clock on the wall says. The model then goes on to many workers and rows.
+has before a run, after a short run of the same kind. Where processes share cores with other work, seconds are CPU
+seconds of the slowest rank, which leave out what it waited; `wall` is what a clock on the wall says. The model then
+goes on to many workers and rows.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def trainer_memory(rows: float) -> float:
 
 def full_memory(rows: float) -> float:
     """Bytes of Alg. 1 with so many rows of its own: hidden layers, their minimisers, work; sums in float64."""
-    return 4 * 4 * rows * 3 * 784 + 8 * 3 * (PARAMETERS + 3 * SQUARE)
+    return 4 * 7 * rows * 3 * 784 + 8 * 3 * (PARAMETERS + 3 * SQUARE)
 
 
 def full_numbers(iterations: int) -> float:

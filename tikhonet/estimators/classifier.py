@@ -143,15 +143,9 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
             )
         target = self._target(labels, options["multi_output"])
         rows = inputs.rows(X, target.in_numbers(y), weight)
-        count = row_count(len(rows))
-        if self.n_networks == "auto" and self.n_bins == "auto" and not AVERAGE_FROM <= count < AVERAGE_BELOW:
+        if not self._cuts(row_count(len(rows))):
             rows = inputs.without_pieces(rows)
-        if len(present := all_labels(np.unique(rows.Y))) < 2:
-            raise ArgumentError(
-                "y",
-                f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
-                f"{labels.tolist()[int(present[0])]!r}",
-            )
+        self._check_present(target, rows.Y)
         factors = target.factors(self.class_weight, rows)
         validation = [
             weigh(Rows(inputs.encoded(X), target.in_numbers(y, name), np.ones(len(y))), factors)
@@ -194,11 +188,25 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         rows = weigh(rows, target.factors(self.class_weight, rows))
         return self._keep(fit_more(self._going_on(), rows, target, self._last), inputs)
 
+    def _cuts(self, rows: int) -> bool:
+        """Only for the average of two networks, where nothing else is asked for."""
+        return not (self.n_networks == "auto" and self.n_bins == "auto") or AVERAGE_FROM <= rows < AVERAGE_BELOW
+
+    def _check_present(self, target: Classes, Y: Floats) -> None:
+        """Raise where rows of positive weight are of one class."""
+        if len(present := all_labels(np.unique(Y))) < 2:
+            raise ArgumentError(
+                "y",
+                f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
+                f"{target.labels.tolist()[int(present[0])]!r}",
+            )
+
     def _large_target(self, y: NDArray[Any], weight: Floats) -> tuple[Classes, Floats, Floats]:
         """The target of labels y, their numbers, and the weights with those of the classes."""
         check_classification_targets(y)
-        target = self._target(np.unique(y))
+        target = self._target(all_labels(np.unique(y)))
         rows = Rows(weight[:, None], target.in_numbers(y), weight)
+        self._check_present(target, rows.Y[weight > 0])
         return target, rows.Y, weigh(rows, target.factors(self.class_weight, rows)).weight
 
     @property

@@ -80,13 +80,8 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
             raise ArgumentError(
                 "X_val", "X_val and eval_set must be None with memory_budget, which holds rows out itself"
             )
-        fitted, width, names = fit_large(self, X, y, sample_weight)
-        inputs = Inputs(self)
-        inputs.columns, inputs.seen.n_features_in_ = None, width
-        vars(inputs.seen).pop("feature_names_in_", None)
-        if names:
-            inputs.seen.feature_names_in_ = np.array(names, dtype=object)
-        return self._keep(fitted, inputs)
+        fitted: Self = fit_large(self, X, y, sample_weight)
+        return fitted
 
     @property
     def _last(self) -> Fitted | None:
