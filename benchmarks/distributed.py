@@ -86,9 +86,12 @@ def trainer_memory(rows: float) -> float:
     return 4 * (kept + 2 * Dropout.size(int(rows) * 784))
 
 
-def full_memory(rows: float) -> float:
-    """Bytes of Alg. 1 with so many rows of its own: hidden layers, their minimisers, work; sums in float64."""
-    return 4 * 7 * rows * 3 * 784 + 8 * 3 * (PARAMETERS + 3 * SQUARE)
+def full_memory(rows: float, total: int) -> float:
+    """Bytes of Alg. 1 on so many rows of all: hidden layers and minimisers, work on a block of rows, sums in float64.
+
+    There are 8 blocks of all rows, of 256 at least, however many ranks there are: so the same bits are found.
+    """
+    return 4 * 3 * 784 * (2.3 * rows + 17 * max(256, total / 8)) + 8 * 3 * (PARAMETERS + 3 * SQUARE)
 
 
 def full_numbers(iterations: int) -> float:
@@ -172,6 +175,15 @@ def simulate(workers: int, rows: float, bandwidth: float, latency: float, flops:
         passes + 8 * (full_numbers(2) - full_numbers(1)) * share(workers) / bandwidth + 6 * messages * latency
     )
     return found
+
+
+def models_of(processes: int, rows: int, iterations: int) -> dict[str, tuple[float, float]]:
+    """Multiplications and bytes of memory of a rank by the model: an epoch of the trainer, iterations of Alg. 1."""
+    batch, mine = 1000 / processes, rows / processes
+    return {
+        "trainer": (trainer_products(round(rows / 1000), batch), trainer_memory(batch)),
+        "alg1": (full_products(mine, iterations), full_memory(mine, rows)),
+    }
 
 
 def main(options) -> None:
