@@ -89,10 +89,6 @@ class AveragedEstimator(BCDEstimator):
             sized.decay = self._wide_decay
         return sized
 
-    def _cuts(self, rows: int) -> bool:
-        """Whether numbers of so many different rows may be cut into pieces."""
-        return True
-
     def _plain(self) -> bool:
         """Whether the network is a chain of a few dense layers whose weights may be anything."""
         few = isinstance(self.hidden_layer_sizes, str) or np.size(self.hidden_layer_sizes) <= 3

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -16,12 +18,12 @@ from tikhonet.descent.devices import check_device
 from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import plot_history
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
-from tikhonet.estimators.fitting import Fitted
+from tikhonet.estimators.fitting import Fitted, fit
 from tikhonet.estimators.importances import importances
 from tikhonet.estimators.large_fit import fit_large
 from tikhonet.estimators.loader_fit import fit_loader, is_loader
 from tikhonet.estimators.parameters import Parameters
-from tikhonet.estimators.rows import Floats
+from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Target
 from tikhonet.model.export import CModel, CSRModel, to_c, to_csr, to_onnx, to_torch
@@ -82,6 +84,30 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
             )
         fitted: Self = fit_large(self, X, y, sample_weight)
         return fitted
+
+    def _target_of(self, y: NDArray[Any]) -> Target:
+        """The target of all labels y."""
+        raise NotImplementedError
+
+    def _weigher(self, target: Any, rows: Rows) -> Callable[[Rows], Rows]:
+        """What multiplies the weights of rows by those of their classes, which all training rows decide."""
+        return lambda some: some
+
+    def _fit_networks(self, inputs: Inputs, rows: Rows, target: Target, validation: Sequence[Rows]) -> Self:
+        """Train one network on these rows; estimators of tables may train several."""
+        return self._keep(fit(self, rows, target, validation=validation, last=self._last), inputs)
+
+    def _sized(self, rows: int, inputs: Inputs) -> Self:
+        """This estimator with what suits so many different rows and its columns in place of "auto"."""
+        return self
+
+    def _networks(self, rows: int, inputs: Inputs) -> int:
+        """The networks for so many different rows."""
+        return 1
+
+    def _cuts(self, rows: int) -> bool:
+        """Whether numbers of so many different rows may be cut into pieces."""
+        return True
 
     @property
     def _last(self) -> Fitted | None:

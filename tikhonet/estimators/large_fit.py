@@ -22,7 +22,7 @@ from tikhonet.estimators.checks import check_magnitude
 from tikhonet.estimators.column_summaries import FEWEST, MANY, Summaries
 from tikhonet.estimators.large_rows import LargeRows, Moments, Survey, on_disk
 from tikhonet.estimators.parameters import Parameters, build_problem
-from tikhonet.estimators.rows import Floats
+from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.streams import Stream
 from tikhonet.estimators.tabular import Inputs, Table
 from tikhonet.model.column import Values
@@ -133,8 +133,10 @@ def fit_large(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
 
     size = room(estimator, stream.rows or 1, 1, columns).piece
     survey = Survey.of(tables(inputs, stream, size))
-    target, Y, weight = estimator._large_target(survey.y, survey.weight)
-    survey = replace(survey, weight=weight).merged(Y)
+    target = estimator._target_of(survey.y)
+    Y = target.in_numbers(survey.y)
+    labelled = Rows(survey.weight[:, None], Y, survey.weight)
+    survey = replace(survey, weight=estimator._weigher(target, labelled)(labelled).weight).merged(Y)
     different = row_count(int(np.count_nonzero(survey.weight)))
     moments = learn(estimator, inputs, stream, survey, size, different)
     sized, networks = estimator._sized(different, inputs), estimator._networks(different, inputs)
