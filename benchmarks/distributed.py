@@ -1,14 +1,17 @@
-"""Bytes and seconds of runs on 1, 2 and 4 processes, against the cost model of docs/guide/distributed.md.
+"""Bytes, products, memory and seconds of runs on 1, 2 and 4 processes, against the model of docs/guide/distributed.md.
 
     python benchmarks/distributed.py --rows 20000 --processes 1 2 4
 
 The paper's network on MNIST: epochs of the trainer and iterations of Alg. 1, each rank with one thread. Bytes are
-counted exactly. Where processes share cores with other work, seconds are CPU seconds of the slowest rank, which leave
-out what it waited; `wall` is what a clock on the wall says. The model then goes on to many workers and rows.
+counted exactly, and so are the multiplications of matrix products. Memory is what a rank takes at most above what it
+has before a run, after a short run of the same kind. Where processes share cores with other work, seconds are CPU
+seconds of the slowest rank, which leave out what it waited; `wall` is what a clock on the wall says. The model then
+goes on to many workers and rows.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import subprocess
@@ -18,15 +21,27 @@ import time
 from pathlib import Path
 
 import torch
-from machine import arguments, images, lines, record
+from machine import CountProducts, arguments, images, lines, record
 
 from tikhonet import BlockDescent, Fenchel, Network, Power, Problem, Ranks, Squared, Stochastic
+from tikhonet.cli.progress import memory_now, memory_peak
+from tikhonet.trainer.sweep import Dropout
 
 NETWORK, OUTPUTS = Network.paper(), 10
 PARAMETERS = 3 * 784 * 784 + OUTPUTS * 784
 ERRORS = Path(__file__).resolve().parents[1] / "results" / "time_to_error" / "mnist-60000.jsonl"
 GOAL = 1.6
 """Test error in percent that bytes are counted up to."""
+SQUARE = 784 * 784
+RANK = 64
+"""Eigenpairs of the trainer's metric, and rows that the length of a step is measured on."""
+FULL = 565
+"""Products of a row with a matrix in an iteration of Alg. 1 on MNIST, the first one: its inner steps are not known
+before; counted on 500 to 2,000 rows."""
+FULL_ALONE = 26
+"""Products of two matrices in such an iteration, which no rank shares."""
+STATES, WORK = 8, 5
+"""Matrices like the weights and sums that the trainer keeps, and matrices like the layers of its batch."""
 BATCH = 128
 """Rows of a batch of DDP with Adam, over all workers: the setting that the records have curves of."""
 
@@ -36,25 +51,65 @@ def share(processes: int) -> float:
     return 2 * (processes - 1) / processes
 
 
+def renewals(batches: int, every: int) -> int:
+    """The steps of so many that renew what is renewed at every so many of them; the first five renew all."""
+    warm = min(batches, 5)
+    return warm + len([t for t in range(warm, batches) if t % every == 0])
+
+
 def trainer_numbers(batches: int) -> float:
     """Numbers that a run's epoch of so many batches of 1000 rows adds up: pulls, Gram halves, the V-step's sums."""
-    pulls = 3 * 784 * 784 * batches
-    warm = min(batches, 5)  # the first steps renew all
-    grams = 3 * 784 * 785 / 2 * (warm + len([t for t in range(warm, batches) if t % 6 == 0]))
-    sums = (784 * 784 + OUTPUTS * 784) * (warm + len([t for t in range(warm, batches) if t % 3 == 0]) + 1)
-    return pulls + grams + sums
+    pulls, grams = 3 * SQUARE * batches, 3 * 784 * 785 / 2 * renewals(batches, 6)
+    return pulls + grams + (SQUARE + OUTPUTS * 784) * (renewals(batches, 3) + 1)
+
+
+def trainer_products(batches: int, rows: float) -> float:
+    """Multiplications of an epoch of so many batches, of which this rank has so many rows each.
+
+    Forward, back and pulls of a step are 8 products of a row with a matrix, the last V-step 4; Gram matrices and the
+    V-step's sums come where they are due, and the first batch sets the size of the weights twice. What does not
+    shrink with the rows are the metric's products with the pulls and the probes of steps, and the metric's renewal.
+    """
+    grams, sums = renewals(batches, 6), renewals(batches, 3)
+    by_rows = rows * (12 * batches + 6 + 3 * grams + sums)
+    return SQUARE * (by_rows + RANK * (9 * batches + 6 * grams))
+
+
+def full_products(rows: float, iterations: int) -> float:
+    """Multiplications of so many iterations of Alg. 1 on the rows of a rank."""
+    return SQUARE * iterations * (FULL * rows + 784 * FULL_ALONE)
+
+
+def trainer_memory(rows: float) -> float:
+    """Bytes of the trainer with so many rows of a batch: states, layers, and the pools of two dropouts' masks."""
+    kept = STATES * (PARAMETERS + 3 * SQUARE) + WORK * rows * (4 * 784 + OUTPUTS)
+    return 4 * (kept + 2 * Dropout.size(int(rows) * 784))
+
+
+def full_memory(rows: float, total: int) -> float:
+    """Bytes of Alg. 1 on so many rows of all: hidden layers and minimisers, work on a block of rows, sums in float64.
+
+    There are 8 blocks of all rows, of 256 at least, however many ranks there are: so the same bits are found.
+    """
+    return 4 * 3 * 784 * (2.3 * rows + 17 * max(256, total / 8)) + 8 * 3 * (PARAMETERS + 3 * SQUARE)
 
 
 def full_numbers(iterations: int) -> float:
     """Numbers that Alg. 1 adds up: Gram matrices of V and of two layers, pulls; as many to measure stationarity."""
-    once = 784 * 784  # the inputs' Gram matrix
-    step = (784 * 784 + OUTPUTS * 784) + 2 * 784 * 784 + 3 * 784 * 784
+    once, step = SQUARE, 6 * SQUARE + OUTPUTS * 784  # once: the inputs' Gram matrix
     return once + iterations * step + (iterations + 1) * step
 
 
 def ddp_numbers(rows: int) -> float:
     """Numbers that DDP adds up in an epoch: a gradient for each batch."""
     return PARAMETERS * math.ceil(rows / BATCH)
+
+
+def peak_from_now() -> float:
+    """Bytes that this process has; the peak begins anew here."""
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    return memory_now()
 
 
 def work(options) -> None:
@@ -71,12 +126,16 @@ def work(options) -> None:
             "alg1": (BlockDescent(Power(2), max_iter=options.iterations), Problem(NETWORK, gamma=0.1)),
         }
         for name, (solver, problem) in runs.items():
+            solver.run(problem, X[:64], T[:64])  # what is loaded late is loaded before
             ranks(torch.zeros(1))  # all begin together
-            before, cpu, wall = (ranks.calls, ranks.bytes), time.process_time(), time.perf_counter()
-            solver.run(problem, X[mine], T[mine], reduce=ranks)
+            before, memory = (ranks.calls, ranks.bytes), peak_from_now()
+            cpu, wall = time.process_time(), time.perf_counter()
+            with CountProducts() as products:
+                solver.run(problem, X[mine], T[mine], reduce=ranks)
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             found[name] = {"sums": ranks.calls - before[0], "bytes": ranks.bytes - before[1]}
-            found[name] |= {"cpu": max(ranks.each(cpu)), "wall": max(ranks.each(wall))}
+            here = {"cpu": cpu, "wall": wall, "memory": memory_peak() - memory, "products": products.total}
+            found[name] |= {key: max(ranks.each(value)) for key, value in here.items()}
     if ranks.rank == 0:
         Path(options.worker).write_text(json.dumps(found))
 
@@ -105,17 +164,26 @@ def simulate(workers: int, rows: float, bandwidth: float, latency: float, flops:
     found = {}
     messages = 2 * math.ceil(math.log2(workers)) if workers > 1 else 0
     for name, batch, products, numbers in (
-        ("trainer", max(1000, 125 * workers), 8.5, trainer_numbers(60) / 60),
-        ("ddp", max(BATCH, 16 * workers), 8.0, PARAMETERS),
+        ("trainer", max(1000, 125 * workers), lambda rows: trainer_products(60, rows) / 60, trainer_numbers(60) / 60),
+        ("ddp", max(BATCH, 16 * workers), lambda rows: 8 * SQUARE * rows, PARAMETERS),
     ):
         steps = rows / batch
-        compute = 2 * products * 784 * 784 * rows / workers / flops
+        compute = 2 * steps * products(batch / workers) / flops
         found[name] = compute + steps * (4 * numbers * share(workers) / bandwidth + messages * latency)
-    passes = 2 * 100 * 784 * 784 * rows / workers / flops  # a u-step of some ten inner steps, in all three layers
+    passes = 2 * full_products(rows / workers, 1) / flops
     found["alg1"] = (
         passes + 8 * (full_numbers(2) - full_numbers(1)) * share(workers) / bandwidth + 6 * messages * latency
     )
     return found
+
+
+def models_of(processes: int, rows: int, iterations: int) -> dict[str, tuple[float, float]]:
+    """Multiplications and bytes of memory of a rank by the model: an epoch of the trainer, iterations of Alg. 1."""
+    batch, mine = 1000 / processes, rows / processes
+    return {
+        "trainer": (trainer_products(round(rows / 1000), batch), trainer_memory(batch)),
+        "alg1": (full_products(mine, iterations), full_memory(mine, rows)),
+    }
 
 
 def main(options) -> None:
@@ -124,8 +192,16 @@ def main(options) -> None:
     expected = {"trainer": 4 * trainer_numbers(batches), "alg1": 8 * full_numbers(options.iterations)}
     values = {"rows": options.rows, "iterations": options.iterations, "runs": {}}
     for processes, found in counts.items():
+        models = {
+            "trainer": (trainer_products(batches, 1000 / processes), trainer_memory(1000 / processes)),
+            "alg1": (
+                full_products(options.rows / processes, options.iterations),
+                full_memory(options.rows / processes),
+            ),
+        }
         for name, run in found.items():
             run["model"] = expected[name] * share(processes)
+            run["model_products"], run["model_memory"] = models[name]
             run["speedup_cpu"], run["speedup_wall"] = (counts[1][name][k] / run[k] for k in ("cpu", "wall"))
             print(processes, name, {key: round(value, 3) for key, value in run.items()})
         values["runs"][str(processes)] = found

@@ -47,6 +47,11 @@ class CountProducts(TorchDispatchMode):
         super().__init__()
         self.multiplications: Counter[torch.dtype] = Counter()
 
+    @property
+    def total(self) -> int:
+        """The multiplications of all types."""
+        return self.multiplications.total()
+
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         if function.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.addmm_):
             A, B = args[-2:]

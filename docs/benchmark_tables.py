@@ -216,6 +216,44 @@ def distributed_runs() -> str:
 
 
 @table
+def distributed_costs() -> str:
+    """Multiplications and memory of a rank, counted and by the model."""
+    run = measured("distributed")
+    rows = [
+        [
+            f"{name}, {processes}",
+            f"{found['products'] / 1e9:.1f}",
+            f"{found['model_products'] / 1e9:.1f}",
+            f"{2 * found['products'] / found['cpu'] / 1e9:.0f}",
+            f"{found['memory'] / 1e6:.0f}",
+            f"{found['model_memory'] / 1e6:.0f}",
+        ]
+        for name in ("trainer", "alg1")
+        for processes, runs in run["values"]["runs"].items()
+        for found in (runs[name],)
+    ]
+    counted, operations = "1e9 multiplications of a rank", "1e9 operations a CPU second"
+    head = ["solver, processes", counted, "by the model", operations, "MB at most", "by the model"]
+    return markdown(head, rows) + basis_of(run)
+
+
+@table
+def checkpoint_cost() -> str:
+    """What checkpoints cost a long fit."""
+    run = measured("checkpoint_cost")
+    values = run["values"]
+    rows = [[side, f"{found['cpu']:.1f}", f"{found['wall']:.1f}"] for side, found in values["sides"].items()]
+    ended = values["sides"]["with"]
+    rows.append(["spent in checkpoints", f"{ended['cpu_spent']:.2f}", f"{ended['wall_spent']:.2f}"])
+    note = (
+        f"{values['rows']:,} rows of {values['columns']} columns, two hidden layers of 500, {values['epochs']} epochs; "
+        f"{ended['states']:.0f} states were written. They took {100 * values['share_cpu']:.2f}% of the CPU seconds and "
+        f"{100 * values['share_wall']:.2f}% of the clock's."
+    )
+    return markdown(["", "CPU seconds", "seconds by the clock"], rows) + basis_of(run, note)
+
+
+@table
 def distributed_bytes() -> str:
     """How many times more DDP sends."""
     values = measured("distributed")["values"]

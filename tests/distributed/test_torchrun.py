@@ -115,6 +115,8 @@ def test_estimators_learn_from_the_rows_of_all_ranks_and_agree(two):
     assert first["score"] > 0.8
     assert first["r2"] > 0.8
     assert "at least 20 different rows on every rank, got 10 on one" in first["refused"]
+    assert first["alike"]
+    assert first["far"] < 0.01  # from disk, each rank its rows, as from memory
 
 
 def test_what_torchrun_starts_again_goes_on_by_itself_to_the_same_bits(two, tmp_path):

@@ -123,6 +123,8 @@ def estimators(ranks):
     numbers = X[["a", "b"]].to_numpy()
     line = BCDRegressor(random_state=0, max_iter=4, n_bins=0).fit(numbers[mine], numbers[mine].sum(1))
     hasher = BCDHasher(random_state=0, max_iter=2, n_bits=8).fit(numbers[mine], y[mine])
+    large = BCDClassifier(max_iter=4, hidden_layer_sizes=8, random_state=0, memory_budget="20MB").fit(X[mine], y[mine])
+    whole = BCDClassifier(max_iter=4, hidden_layer_sizes=8, random_state=0).fit(X[mine], y[mine])
     try:
         BCDRegressor().fit(numbers[: 30 - 20 * ranks.rank], numbers[: 30 - 20 * ranks.rank, 0])
         refused = ""
@@ -137,6 +139,9 @@ def estimators(ranks):
         "r2": line.score(numbers, numbers.sum(1)),
         "codes": hasher.transform(numbers).tolist()[:5],
         "refused": refused,
+        "large": digest(large.model_.V, large.predict_proba(X).tolist()),
+        "far": float(np.abs(large.predict_proba(X) - whole.predict_proba(X)).max()),
+        "alike": large.model_.columns == whole.model_.columns,
     }
 
 

@@ -171,6 +171,32 @@ def test_a_state_that_is_none_of_this_run_is_left_aside(tmp_path):
             old.unlink()
 
 
+def long_run(header, tensors):
+    header["state"]["fields"]["end"] = 2**31
+
+
+def wild_momentum(header, tensors):
+    header["state"]["fields"]["momentum"] = 1e308
+
+
+def other_names(header, tensors):
+    header["ranks"], tensors["rows"] = 2, tensors["rows"].reshape(2, -1)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"), [("numbers", long_run), ("proximal", wild_momentum), ("proximal", other_names)]
+)
+def test_states_that_the_fuzzer_found_are_left_aside(name, change, tmp_path):
+    """Epochs to go that would never end, an extrapolation beyond all numbers, names of rows in another shape."""
+    [path] = stopped(name, tmp_path / "states")
+    header, tensors = storage.load(path)
+    change(header, tensors)
+    storage.save(path, header, tensors)
+    with pytest.warns(CheckpointWarning, match="the run begins anew"):
+        found = FITS[name](checkpoint=tmp_path / "states").fit(X, Y)
+    assert content(found, tmp_path) == content(FITS[name]().fit(X, Y), tmp_path)
+
+
 def test_states_take_at_most_their_share_of_the_time_by_default(tmp_path, monkeypatch):
     """By a clock that a state takes 1 second of, and a step 0.5."""
     now = [0.0]

@@ -244,3 +244,13 @@ def test_dropout_that_is_asked_for_holds_for_deep_networks_too():
     assert build(BCDClassifier(), 500, network).preset(network).drop_inputs == 0
     assert build(BCDClassifier(dropout=(0.3, 0.1)), 500, network).preset(network).drop_inputs == 0.3
     assert build(BCDClassifier(), 500).preset(Network.chain([2, 8])).drop_inputs == 0.1
+
+
+def test_products_in_bfloat16_are_for_mini_batches():
+    X, y = blobs()
+    plain, rounded = (BCDClassifier(products=kind, **QUICK).fit(X, y) for kind in ("float32", "bfloat16"))
+    assert (plain.coefs_[1, 0] != rounded.coefs_[1, 0]).any()
+    assert rounded.score(X, y) > 0.9
+    for solver in ("proximal", "certified"):
+        with pytest.raises(ValueError, match=f'products must be "float32" for solver="{solver}", got \'bfloat16\''):
+            BCDClassifier(products="bfloat16", solver=solver).fit(X, y)

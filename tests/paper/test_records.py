@@ -62,6 +62,15 @@ def test_a_line_that_is_changed_anywhere_is_refused_by_its_place(tmp_path_factor
         read_lines(path.parent)
 
 
+def test_the_message_of_a_record_with_a_name_without_end_is_short(folder):
+    content = json.loads((folder / FILE).read_text())
+    content.pop("digest")
+    (folder / FILE).write_text(seal(content | {"method": 5000 * "a", "guess": 1}))
+    with pytest.raises(RecordError, match="differs in guess") as caught:
+        load_records(folder)
+    assert len(str(caught.value)) < 1000
+
+
 def test_a_line_without_a_digest_is_refused(folder):
     content = json.loads((folder / FILE).read_text())
     content.pop("digest")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tikhonet.data.array_tables import MatrixFile, ParquetFile
 from tikhonet.data.dataset import DataError, reason
 from tikhonet.data.tables import MALFORMED, Label, Table, TableFile, default_names, whole_if_possible
+from tikhonet.estimators.streams import numbers_of, rows_of
 from tikhonet.network.extras import require
 from tikhonet.problem.disk_rows import DiskRows
 
@@ -22,19 +23,32 @@ KINDS = (".npy", ".parquet")
 
 @dataclass(frozen=True)
 class Pieces:
-    """Rows on disk: a shape, and pieces of at most so many rows, in order, as often as they are asked for."""
+    """Rows on disk: a shape, and pieces of at most so many rows, in order, as often as they are asked for.
+
+    A piece is a matrix of numbers, or a record batch of Arrow where a column holds anything else.
+    """
 
     shape: tuple[int, int]
-    pieces: Callable[[int], Iterator[NDArray[Any]]]
+    pieces: Callable[[int], Iterator[Any]]
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> Pieces:
-        """All rows; a share of them, as one of several processes would take, is not read by pieces."""
-        if rows.indices(len(self)) != (0, len(self), 1):
-            raise DataError("data that are read by pieces cannot be shared by several processes; leave out --memory")
-        return self
+        """A share of the rows, as one of several processes takes it; all are read, and the others are left out."""
+        start, stop, _ = rows.indices(len(self))
+
+        def pieces(size: int) -> Iterator[Any]:
+            at = 0
+            for piece in self.pieces(size):
+                inside = slice(max(0, start - at), max(0, min(len(piece), stop - at)))
+                if inside.start < inside.stop:
+                    yield rows_of(piece, inside)
+                at += len(piece)
+                if at >= stop:
+                    return
+
+        return Pieces((stop - start, self.shape[1]), pieces)
 
 
 def stream_table(path: Path, label: Label = None) -> Table:
@@ -78,7 +92,7 @@ def matrix(file: TableFile) -> Table:
 
 
 def parquet(file: TableFile) -> Table:
-    """Columns of numbers with names, one of which may hold the labels."""
+    """Columns with names, one of which may hold the labels."""
     pyarrow, library = require("pyarrow"), require("pyarrow.parquet")
     try:
         opened = library.ParquetFile(file.path)
@@ -92,19 +106,10 @@ def parquet(file: TableFile) -> Table:
             y = file.checked_labels(np.array(column.to_pylist()), names[place])
     except pyarrow.ArrowException as error:
         raise ValueError(error) from None
-    for name in others:
-        kind = opened.schema_arrow.field(name).type
-        if not (pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)):
-            raise DataError(
-                f"{file.path}, column {name!r} must hold numbers where memory is limited, got {kind}; convert it"
-            )
 
-    def read(size: int) -> Iterator[NDArray[Any]]:
+    def read(size: int) -> Iterator[Any]:
         for batch in opened.iter_batches(batch_size=size, columns=others, use_threads=False):
-            part = np.empty((batch.num_rows, len(others)))
-            for k, column in enumerate(batch.columns):
-                part[:, k] = column.to_numpy(zero_copy_only=False)
-            yield part
+            yield numbers_of(batch)
 
     label = None if place is None else names[place]
     return Table(Pieces((opened.metadata.num_rows, len(others)), read), y, tuple(others), label, named=True)

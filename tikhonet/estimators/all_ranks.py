@@ -1,4 +1,4 @@
-"""What estimators learn from the rows of all ranks before training: classes, columns, counts, one seed for all.
+"""What estimators learn from the rows of all ranks before training: classes, counts, one seed for all.
 
 Outside of `with Ranks():` every function here knows the rows of this process alone. Labels and the different values
 of columns do not add up: they travel pickled between the processes of a run, which trust each other.
@@ -6,15 +6,11 @@ of columns do not add up: they travel pickled between the processes of a run, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.model.column import Column, Values
-from tikhonet.model.columns import Columns
 from tikhonet.model.scaling import Floats
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.ranks import current_reduce, gather
@@ -23,8 +19,6 @@ from tikhonet.trainer.batches import add_numbers, largest_of
 
 FEWEST = 20
 """Rows of a rank, at least: some are held out of them, in every class."""
-MANY = 10_000
-"""Different numbers of a column, at most, that a rank tells the others: quantiles in their place say as much."""
 
 
 def all_labels(labels: NDArray[Any]) -> NDArray[Any]:
@@ -65,34 +59,3 @@ def check_rows(rows: int, reduce: Reduce) -> None:
         raise ArgumentError(
             "X", f"X must have at least {FEWEST} different rows on every rank, got {round(FEWEST - lacking)} on one"
         )
-
-
-def learn_columns(table: Sequence[Values], weight: Floats, bins: int) -> Columns:
-    """The columns of the rows of all ranks."""
-    if current_reduce() is keep:
-        return Columns.learn(table, weight, bins)
-    kept = np.flatnonzero(weight)
-    columns: list[Column] = []
-    for parts in zip(*gather([shortened(values.take(kept), weight[kept]) for values in table]), strict=True):
-        first, kinds = parts[0][0], {values.type for values, _ in parts}
-        if len(kinds) > 1:
-            raise ArgumentError(
-                "X", f"column {first.name!r} of X must be of one type on all ranks, got {sorted(kinds)}"
-            )
-        values = replace(first, array=np.concatenate([values.array for values, _ in parts]))
-        columns += Columns.learn([values], np.concatenate([weight for _, weight in parts]), bins).columns
-    return Columns(tuple(columns))
-
-
-def shortened(values: Values, weight: Floats) -> tuple[Values, Floats]:
-    """The different values of a column with their total weights; of very many numbers or dates, quantiles."""
-    absent = values.missing
-    found, where = np.unique(values.array[~absent], return_inverse=True)
-    share: Floats = np.bincount(where, weight[~absent], len(found)).astype(float)
-    if len(found) > MANY and found.dtype.kind in "fM":
-        total = np.cumsum(share)
-        places = np.searchsorted(total, total[-1] * np.linspace(0, 1, MANY) * (1 - 1e-9))
-        found, share = found[places], np.full(MANY, total[-1] / MANY)
-    some = np.flatnonzero(absent)[:1]
-    array = np.concatenate([found, values.array[some]])
-    return replace(values, array=array), np.append(share, weight[absent].sum()) if len(some) else share

@@ -138,8 +138,7 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, sample_weight, **options)
         target = self._target_of(y)
         rows = inputs.rows(X, target.in_numbers(y), weight)
-        count = row_count(len(rows))
-        if self.n_networks == "auto" and self.n_bins == "auto" and not AVERAGE_FROM <= count < AVERAGE_BELOW:
+        if not self._cuts(row_count(len(rows))):
             rows = inputs.without_pieces(rows)
         weighed = self._weigher(target, rows)
         validation = [
@@ -181,6 +180,10 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         rows = inputs.rows(X, target.in_numbers(y), weight)
         rows = weigh(rows, target.factors(self.class_weight, rows))
         return self._keep(fit_more(self._going_on(), rows, target, self._last), inputs)
+
+    def _cuts(self, rows: int) -> bool:
+        """Only for the average of two networks, where nothing else is asked for."""
+        return not (self.n_networks == "auto" and self.n_bins == "auto") or AVERAGE_FROM <= rows < AVERAGE_BELOW
 
     def _target_of(self, y: NDArray[Any]) -> Classes:
         """The target of all labels y; those of a warm start must be the last ones."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +18,7 @@ from tikhonet.descent.devices import check_device
 from tikhonet.descent.result import History, Status
 from tikhonet.estimators.callbacks import plot_history
 from tikhonet.estimators.files import Path, load_estimator, save_estimator
-from tikhonet.estimators.fitting import Fitted
+from tikhonet.estimators.fitting import Fitted, fit
 from tikhonet.estimators.importances import importances
 from tikhonet.estimators.large_fit import fit_large
 from tikhonet.estimators.loader_fit import fit_loader, is_loader
@@ -82,13 +82,8 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
             raise ArgumentError(
                 "X_val", "X_val and eval_set must be None with memory_budget, which holds rows out itself"
             )
-        fitted, width, names = fit_large(self, X, y, sample_weight)
-        inputs = Inputs(self)
-        inputs.columns, inputs.seen.n_features_in_ = None, width
-        vars(inputs.seen).pop("feature_names_in_", None)
-        if names:
-            inputs.seen.feature_names_in_ = np.array(names, dtype=object)
-        return self._keep(fitted, inputs)
+        fitted: Self = fit_large(self, X, y, sample_weight)
+        return fitted
 
     def _target_of(self, y: NDArray[Any]) -> Target:
         """The target of all labels y."""
@@ -97,6 +92,22 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
     def _weigher(self, target: Any, rows: Rows) -> Callable[[Rows], Rows]:
         """What multiplies the weights of rows by those of their classes, which all training rows decide."""
         return lambda some: some
+
+    def _fit_networks(self, inputs: Inputs, rows: Rows, target: Target, validation: Sequence[Rows]) -> Self:
+        """Train one network on these rows; estimators of tables may train several."""
+        return self._keep(fit(self, rows, target, validation=validation, last=self._last), inputs)
+
+    def _sized(self, rows: int, inputs: Inputs) -> Self:
+        """This estimator with what suits so many different rows and its columns in place of "auto"."""
+        return self
+
+    def _networks(self, rows: int, inputs: Inputs) -> int:
+        """The networks for so many different rows."""
+        return 1
+
+    def _cuts(self, rows: int) -> bool:
+        """Whether numbers of so many different rows may be cut into pieces."""
+        return True
 
     @property
     def _last(self) -> Fitted | None:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from tikhonet.estimators.all_ranks import all_labels
 from tikhonet.estimators.constraints import NameIn
 from tikhonet.estimators.estimator import BCDEstimator
-from tikhonet.estimators.fitting import Fitted, fit
+from tikhonet.estimators.fitting import Fitted
 from tikhonet.estimators.number_targets import Numbers
 from tikhonet.estimators.parameters import Parameters
 from tikhonet.estimators.tabular import Inputs
@@ -78,7 +79,7 @@ class BCDFeatures(BCDEstimator):
         X, y, weight = inputs.fit(X, y, sample_weight, multi_output=True)
         target = self._target_of(y)
         rows = inputs.rows(X, target.in_numbers(y), weight)
-        return self._keep(fit(self, rows, target, last=self._last), inputs)
+        return self._fit_networks(inputs, rows, target, [])
 
     def _target_of(self, y: NDArray[Any]) -> Target:
         if takes_numbers(np.asarray(y), self.target):
@@ -87,7 +88,7 @@ class BCDFeatures(BCDEstimator):
             raise ArgumentError("y", f'y must be one column of classes, got shape {np.shape(y)}; use target="numbers"')
         if not self._loss().for_classes:
             raise ArgumentError("loss", f'loss must be one for classes, got {self.loss!r}; use target="numbers"')
-        return Classes(np.unique(y), self._loss(), "trained")
+        return Classes(all_labels(np.unique(y)), self._loss(), "trained")
 
     def _keep(self, fitted: Fitted, inputs: Inputs) -> Self:
         """Take the outcome of a fit without its head."""

@@ -21,7 +21,7 @@ from tikhonet.estimators.callbacks import watching
 from tikhonet.estimators.checks import check_size
 from tikhonet.estimators.hold_out import hold_out, rows_held_out
 from tikhonet.estimators.parameters import Parameters, build_problem
-from tikhonet.estimators.rows import Floats, Mask, Memory, Rows, in_order, joined, names
+from tikhonet.estimators.rows import Floats, Mask, Memory, Rows, joined, names
 from tikhonet.estimators.sessions import NO_SESSION, Session, session_of
 from tikhonet.estimators.solvers import Course, Trained, threads
 from tikhonet.estimators.stopping import warn_if_short
@@ -131,16 +131,12 @@ class Plan:
     def with_head(self, trained: Trained, rows: Rows, strength: float) -> Model:
         """The model with a head fitted on these rows."""
         model = self.model_of(trained)
-        head = self.target.head(model.linear_head.coef).fit(self.head_data(model, rows), strength)
+        kind = self.target.head(model.linear_head.coef)
+        head = kind.fit(self.head_data(model, rows if kind.by_parts else rows.at_hand()), strength)
         return replace(model, **{"head": self.target.in_own_units(head)} | self.target.in_model())
 
     def head_data(self, model: Model, rows: Rows) -> HeadData:
-        return HeadData(
-            lambda: rows.map(lambda X: model.scaled_features(X, self.parameters.device)),
-            rows.Y,
-            rows.weight,
-            self.reduce,
-        )
+        return rows.head_data(lambda X: model.scaled_features(X, self.parameters.device), self.reduce)
 
     def judge(
         self, trained: Trained, rows: Rows, judge: Mask, final: Mask, last: float | None = None
@@ -152,17 +148,18 @@ class Plan:
         model = self.model_of(trained)
         kind = self.target.head(model.linear_head.coef)
         believed = self.target.believes and not kind.calibrated
-        if not judge.any():
-            judge = final
-            strength = last if last in kind.grid else kind.default
-            rest = data = self.head_data(model, rows)
-        else:
-            places = np.flatnonzero(judge), np.flatnonzero(~judge)[: None if believed else ENOUGH]
-            data, rest = (self.head_data(model, rows.take(some)) for some in places)
+        held = rows.take(np.flatnonzero(judge)) if judge.any() else rows.at_hand()
+        rest = data = self.head_data(model, held)
+        strength = last if last in kind.grid else kind.default
+        if judge.any():
+            others = np.flatnonzero(~judge)
+            rest = self.head_data(model, rows.take(others[:ENOUGH]))
             strength = kind.choose(rest, data, add_numbers(self.reduce, rows.weight[final].sum())[0])
+            if believed and len(others) > ENOUGH:
+                rest = self.head_data(model, rows.take(others) if kind.by_parts else rows.take(others).at_hand())
         if believed:
             model = replace(model, head=kind.fit(rest, strength))
-        return strength, self.target.calibrated(self.problem, model, rows.take(np.flatnonzero(judge)).X, data)
+        return strength, self.target.calibrated(self.problem, model, held.X, data)
 
     def finish(self, trained: Trained, rows: Rows, strength: float) -> Fitted:
         """The head on these rows, and all that is kept."""
@@ -194,7 +191,7 @@ def fit(
     `reduce` adds up all sums over rows, where several machines have some each: of scaling, solver and head; without
     one it is that of `with Ranks()`.
     """
-    if parameters.memory_budget is not None:
+    if parameters.memory_budget is not None and not rows.on_disk:
         raise ArgumentError(
             "memory_budget", f"memory_budget must be None for {type(parameters).__name__}, which takes all rows at once"
         )
@@ -239,20 +236,19 @@ def fit_all(
     seed = one_seed(session.seed(lambda: draw_seed(parameters, turn)), reduce)
     unit = rows.mean_weight(reduce)
     rows = rows.weighed_in(unit)
-    scaling = warm.model.scaling if warm else Scaling.fit(rows.X, rows.weight, network.shapes[0], reduce=reduce)
-    rows = scaled(rows, scaling, parameters.dtype)
+    scaling, rows = rows.scaled(network.shapes[0], parameters.dtype, warm.model.scaling if warm else None, reduce)
     count = round(add_numbers(reduce, len(rows))[0])
     target = target.started(rows, seed, warm.target if warm else None, reduce)
-    watched = [scaled(part, scaling, parameters.dtype) for part in validation]
+    watched = [part.scaled(network.shapes[0], parameters.dtype, scaling)[1] for part in validation]
     if watched:
         judge = np.repeat([False, True], [len(rows), len(watched[-1])])
         rows, final = joined(rows, watched.pop()), ~judge
     else:
-        draw = partial(hold_out, parameters, rows, seed, count)
+        draw = partial(hold_out, parameters, rows, seed, count, rows.most_held_out)
         judge = session.hold_out(partial(names, rows), draw) if target.holds_out else np.zeros(len(rows), bool)
         final = np.ones(len(rows), bool)
     training = rows.take(np.flatnonzero(~judge))
-    held_out = [*watched, rows.take(np.flatnonzero(judge))] if judge.any() else []
+    held_out = [*watched, rows.loaded(np.flatnonzero(judge))] if judge.any() else []
     problem = build_problem(parameters, network, target.loss, add_numbers(reduce, training.weight.sum())[0])
     problem = target.signs.confine(problem) if target.signs else problem
     plan = Plan(parameters, problem, target, scaling, seed, reduce, unit, session)
@@ -263,7 +259,7 @@ def fit_all(
     ended_well = trained.status in (Status.FINISHED, Status.EARLY_STOPPED)
     if held_out and not validation and count < RETRAIN_BELOW and ended_well:
         trained = plan.retrain(trained, rows, start=start)
-    return plan.finish(trained, rows.take(np.flatnonzero(final)), strength)
+    return plan.finish(trained, rows if final.all() else rows.take(np.flatnonzero(final)), strength)
 
 
 def warm_start(parameters: Parameters, last: Fitted | None, inputs: int) -> Fitted | None:
@@ -280,11 +276,6 @@ def started(warm: Fitted | None, target: Target, network: Network) -> tuple[Weig
 def draw_seed(parameters: Parameters, turn: int = 0) -> int:
     random = check_random_state(parameters.random_state)
     return [int(random.randint(2**31 - 1)) for _ in range(turn + 1)][-1]
-
-
-def scaled(rows: Rows, scaling: Scaling, dtype: str) -> Rows:
-    """Scaled inputs, in an order that has nothing to do with the units they came in."""
-    return in_order(replace(rows, X=scaling(rows.X, dtype)))
 
 
 def most_iterations(parameters: Parameters, rows: int, network: Network | None = None) -> int:

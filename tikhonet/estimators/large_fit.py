@@ -1,13 +1,14 @@
 """Fits of data that memory has no room for: rows by rows from a stream to disk, then mini-batches of them.
 
-What a fit needs is counted before anything is made. Labels, weights and keys of all rows are in memory; X is on disk;
-rows that epochs are judged by and rows that the head is fitted on are as many as there is room for.
+What a fit needs is counted before anything is made. Labels, weights and keys of all rows are in memory; X and the
+features of the head are on disk; rows that epochs are judged by are as many as there is room for.
 """
 
 from __future__ import annotations
 
 import math
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,19 +17,21 @@ import numpy as np
 import torch
 
 from tikhonet.descent.room import SMALLEST, memory_needed
-from tikhonet.estimators.fitting import Fitted, Plan, draw_seed, set_up
-from tikhonet.estimators.hold_out import hold_out
-from tikhonet.estimators.large_rows import LargeRows, Survey, on_disk
+from tikhonet.estimators.all_ranks import anywhere, row_count
+from tikhonet.estimators.checks import check_magnitude
+from tikhonet.estimators.column_summaries import FEWEST, MANY, Summaries
+from tikhonet.estimators.large_rows import LargeRows, Moments, Survey, on_disk
 from tikhonet.estimators.parameters import Parameters, build_problem
-from tikhonet.estimators.rows import Rows
-from tikhonet.estimators.sessions import session_of
+from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.streams import Stream
-from tikhonet.estimators.targets import Target
-from tikhonet.model.scaling import Scaling
+from tikhonet.estimators.tabular import Inputs, Table
+from tikhonet.model.column import Values
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
 from tikhonet.problem.losses import Squared
 from tikhonet.problem.memory_budget import PER_ROW, bytes_of, check_budget
+from tikhonet.problem.ranks import current_reduce
+from tikhonet.problem.samples import keep
 from tikhonet.trainer.sweep import Dropout
 
 STATES = 8
@@ -39,6 +42,10 @@ WORK = 5
 """Matrices like the layers of a batch, and like a piece of rows, that are made of it at once."""
 LEAST = 1000
 """Rows that the head needs, at least, and rows of a piece, at most."""
+SUMMARIES = 0.2
+"""The share of the budget that summaries of columns may take while these are learned."""
+LARGEST = 1e150
+"""Numbers beyond it could not be squared."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +66,14 @@ class Room:
     """A row of those that epochs are judged by."""
 
     @classmethod
-    def of(cls, parameters: Parameters, network: Network, rows: float, outputs: int) -> Room:
+    def of(cls, parameters: Parameters, network: Network, rows: float, outputs: int, networks: int = 1) -> Room:
         budget, number = bytes_of(parameters.memory_budget), np.dtype(parameters.dtype).itemsize
         width = network.widths[0]
         needs = batch_memory if parameters._method().goes_on else all_rows_memory
         state, work = needs(parameters, network, max(1, int(rows)), outputs)
         piece = int(min(LEAST, max(64, 0.1 * budget / (8 * WORK * width))))
         head_row, judge_row = 8 * (HEAD * network.widths[-1] + 6 * outputs), number * (2 * width + 2 * outputs)
-        return cls(budget, rows, state + PER_ROW * rows, work, piece, float(head_row), float(judge_row))
+        return cls(budget, rows, networks * state + PER_ROW * rows, work, piece, float(head_row), float(judge_row))
 
     @property
     def needed(self) -> float:
@@ -111,30 +118,68 @@ def all_rows_memory(parameters: Parameters, network: Network, rows: int, outputs
     return 0.0, memory_needed(problem, rows, outputs, getattr(torch, parameters.dtype), SMALLEST, count)
 
 
-def fit_large(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fitted, int, tuple[str, ...]]:
-    """Fit within `memory_budget`; also the number of columns, and their names where they have any."""
+def fit_large(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Fit within `memory_budget`: survey the rows, learn the columns, scale to disk, train on the rows there."""
     bytes_of(estimator.memory_budget)
-    stream = Stream.of(X, y, sample_weight)
     check_allowed(estimator)
-    width = next(iter(stream.checked(1))).X.shape[1]
-    network = estimator._network(width)
+    stream, inputs, reduce = Stream.of(X, y, sample_weight), Inputs(estimator), current_reduce()
+    inputs.begin_anew()
+    columns = inputs.columns_of(next(iter(stream.checked(1))).X, stream.names)
 
-    def room(rows: float, outputs: int) -> Room:
-        found = Room.of(estimator, network, rows, outputs)
+    def room(parameters: Any, rows: float, outputs: int, width: int, networks: int = 1) -> Room:
+        found = Room.of(parameters, parameters._network(width), rows, outputs, networks)
         found.check()
         return found
 
-    survey = Survey.of(stream, room(stream.rows or 1, 1).piece)
+    size = room(estimator, stream.rows or 1, 1, columns).piece
+    survey = Survey.of(tables(inputs, stream, size))
     target = estimator._target_of(survey.y)
     Y = target.in_numbers(survey.y)
     labelled = Rows(survey.weight[:, None], Y, survey.weight)
     survey = replace(survey, weight=estimator._weigher(target, labelled)(labelled).weight).merged(Y)
-    plan = room(len(survey.y), target.outputs(Y))
+    different = row_count(int(np.count_nonzero(survey.weight)))
+    moments = learn(estimator, inputs, stream, survey, size, different)
+    sized, networks = estimator._sized(different, inputs), estimator._networks(different, inputs)
+    plan = room(sized, len(survey.y), target.outputs(Y), len(moments.mean), networks)
     survey = replace(survey, y=survey.y[:0], keys=survey.keys[:0])
-    scaling = survey.moments.scaling(network.shapes[0])
+    scaling = moments.over(reduce).scaling(sized._network(len(moments.mean)).shapes[0])
+    size = min(size, plan.piece)
+    encoded = (inputs.inputs_of(table) for table, _, _ in tables(inputs, stream, size))
     with tempfile.TemporaryDirectory(prefix="tikhonet-") as folder:
-        rows = on_disk(stream, survey, Y, scaling, estimator.dtype, Path(folder), plan.piece, plan.sorting)
-        return fit_rows(estimator, rows, target, scaling, plan), width, stream.names
+        disk, chosen = on_disk(encoded, survey, scaling, estimator.dtype, Path(folder), size, plan.sorting)
+        rows = LargeRows(disk, Y[chosen], survey.weight[chosen], scaling, plan.held_out, plan.sample)
+        return estimator._fit_networks(inputs, rows, target, [])
+
+
+def tables(inputs: Inputs, stream: Stream, size: int) -> Iterator[tuple[Table, Any, Floats]]:
+    """The pieces of a stream as tables that are checked, each with its labels and weights."""
+    for X, y, weight in stream.checked(size):
+        table = inputs.piece(X)
+        for values in table if isinstance(table, list) else [table]:
+            check_magnitude("X", values.array if isinstance(values, Values) else values, LARGEST)
+        assert weight is not None
+        yield table, y, weight
+
+
+def learn(estimator: Any, inputs: Inputs, stream: Stream, survey: Survey, size: int, different: int) -> Moments:
+    """Let the inputs know their columns, where these are more than numbers; the moments of what is made of them."""
+    bins = estimator._bins(inputs.seen.n_features_in_) if estimator._cuts(different) else 0
+    if not (bins or anywhere(survey.moments is None)):
+        assert survey.moments is not None
+        return survey.moments
+    most = int(SUMMARIES * bytes_of(estimator.memory_budget) / (48 * inputs.seen.n_features_in_))
+    summaries = Summaries(min(MANY, max(FEWEST, most)))
+    for table, _, weight in tables(inputs, stream, size):
+        summaries.add(inputs.as_columns(table), weight)
+    columns = summaries.columns(bins)
+    inputs.columns = None if columns.encoding.bare else columns
+    moments: Moments | None = None
+    for table, _, weight in tables(inputs, stream, size):
+        X = inputs.inputs_of(table)
+        moments = moments or Moments.none(X.shape[1])
+        moments.add(X, weight)
+    assert moments is not None
+    return moments
 
 
 def check_allowed(parameters: Parameters) -> None:
@@ -147,30 +192,9 @@ def check_allowed(parameters: Parameters) -> None:
             'in memory; use solver="stochastic" or "proximal"',
         )
     plain: dict[str, tuple[Any, ...]] = {} if method.goes_on else {"checkpoint": (None,), "device": ("cpu",)}
-    plain |= {"n_bins": ("auto", 0), "warm_start": (False,), "n_networks": ("auto", 1), "decision": ("forward",)}
-    for name, allowed in (plain | {"categorical_features": ("from_dtype", None), "monotonic_cst": (None,)}).items():
+    for name, allowed in (plain | {"warm_start": (False,), "decision": ("forward",)}).items():
         given = getattr(parameters, name, allowed[0])
-        if not any(given is one or (isinstance(given, (str, int)) and given == one) for one in allowed):
+        if given not in allowed:
             raise ArgumentError("memory_budget", f"memory_budget must be None with {name}={given!r}; leave out one")
-
-
-def fit_rows(estimator: Any, rows: LargeRows, target: Target, scaling: Scaling, room: Room) -> Fitted:
-    """Train on rows that are on disk, scaled and in order."""
-    unit = rows.mean_weight()
-    rows = replace(rows, weight=rows.weight / unit)
-    with set_up(estimator, rows, target) as network, session_of(estimator, rows) as session:
-        seed = session.seed(lambda: draw_seed(estimator))
-        target = target.started(rows, seed, None)
-        judge = hold_out(estimator, rows, seed, len(rows), room.held_out)
-        epochs = judge.any() and estimator._method().goes_on
-        held_out = [rows.loaded(np.flatnonzero(judge))] if epochs else []
-        training = rows.take(np.flatnonzero(~judge))
-        problem = build_problem(estimator, network, target.loss, float(training.weight.sum()))
-        plan = Plan(estimator, problem, target, scaling, seed, unit=unit, session=session)
-        trained = plan.train(training, held_out)
-        # The order of rows is as good as random, so that the first of them are a fair sample.
-        chosen = np.concatenate([np.flatnonzero(judge), np.flatnonzero(~judge)[: room.sample - int(judge.sum())]])
-        some, held = rows.take(chosen), judge[chosen]
-        strength, target = plan.judge(trained, some, held, np.ones(len(some), bool))
-        fitted = replace(plan, target=target).finish(trained, some, strength)
-        return replace(fitted, memory=replace(fitted.memory, rows=None, whole=False))  # the file of the rows is gone
+    if not method.goes_on and current_reduce() is not keep:
+        raise ArgumentError("memory_budget", 'memory_budget must be None on several ranks but for solver="stochastic"')

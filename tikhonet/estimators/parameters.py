@@ -122,6 +122,9 @@ class Parameters(BaseEstimator):
         Where torch computes.
     dtype : {"float32", "float64"}, default="float32"
         The type in which the network is trained; predictions are computed in float64.
+    products : {"float32", "bfloat16"}, default="float32"
+        What is multiplied in the products of the stochastic solver: "bfloat16" rounds weights, layers and residuals to
+        8 bits, and sums stay in `dtype`. It is for devices that are faster so.
     n_jobs : int, default=None
         Threads of torch during `fit`, at most one for each core; -1 is as many as torch has, None too where the work of
         a batch is worth it, else one.
@@ -135,8 +138,7 @@ class Parameters(BaseEstimator):
     memory_budget : str or float, default=None
         Memory that `fit` may use, such as "500MB", beside what the process has. X may then be larger: an array on disk
         (`np.load(path, mmap_mode="r")`), a Parquet file or data set of Arrow, whose column of labels y may name, or an
-        iterable of pieces (X, y). For the classifier and the regressor, numbers that are not missing, and all solvers
-        but "certified".
+        iterable of pieces (X, y). For the classifier and the regressor, and all solvers but "certified".
     """
 
     hidden_layer_sizes: Any = "auto"
@@ -168,6 +170,7 @@ class Parameters(BaseEstimator):
     random_state: Any = None
     device: str = "cpu"
     dtype: str = "float32"
+    products: str = "float32"
     n_jobs: int | None = None
     verbose: bool = False
     callbacks: Any = None
@@ -207,6 +210,7 @@ class Parameters(BaseEstimator):
         "random_state": ["random_state"],
         "device": [str],
         "dtype": [StrOptions({"float32", "float64"})],
+        "products": [StrOptions({"float32", "bfloat16"})],
         "n_jobs": [COUNT, Interval(Integral, None, -1, closed="right"), None],
         "verbose": ["verbose"],
         "callbacks": [callable, list, tuple, None],

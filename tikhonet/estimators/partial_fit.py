@@ -8,7 +8,7 @@ import numpy as np
 
 from tikhonet.descent.result import Status
 from tikhonet.estimators.all_ranks import check_alone
-from tikhonet.estimators.fitting import Fitted, Plan, draw_seed, scaled, set_up
+from tikhonet.estimators.fitting import Fitted, Plan, draw_seed, set_up
 from tikhonet.estimators.hold_out import HOLD_OUT_FROM
 from tikhonet.estimators.parameters import Parameters, build_problem
 from tikhonet.estimators.rows import Memory, Rows, canonical, joined, sample
@@ -66,7 +66,7 @@ def begin(parameters: Parameters, rows: Rows, target: Target, network: Network, 
     seed, calls, unit = draw_seed(parameters), memory.calls + 1, rows.mean_weight()
     first, rows = rows if len(rows) < HOLD_OUT_FROM else None, rows.weighed_in(unit)
     scaling = Scaling.fit(rows.X, rows.weight, network.shapes[0])
-    rows = scaled(rows, scaling, parameters.dtype)
+    rows = rows.scaled((), parameters.dtype, scaling)[1]
     target = target.started(rows, seed, None)
     plan = plan_for(parameters, rows, target, network, scaling, seed)
     trained = plan.train(rows, epochs=min(calls, MOST_EPOCHS))
@@ -80,7 +80,7 @@ def go_on(parameters: Parameters, rows: Rows, target: Target, last: Fitted) -> F
     rows = rows.weighed_in(before.unit or rows.mean_weight())
     scaling, shape = last.model.scaling, last.model.network.shapes[0]
     scaling = scaling.with_more(rows.X, rows.weight, before.seen, shape) if before.seen else scaling
-    rows = scaled(rows, scaling, parameters.dtype)
+    rows = rows.scaled((), parameters.dtype, scaling)[1]
     plan = plan_for(parameters, rows, target, last.model.network, scaling, seed)
     state = before.state_for(parameters.dtype, parameters.device)
     trained = plan.train(rows, epochs=1, state=state, start=None if state else (last.model.W, last.model.V))

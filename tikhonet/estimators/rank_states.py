@@ -87,8 +87,9 @@ def handed_out(
 
 def places(stored: Tensor, here: Tensor) -> Tensor:
     """Where each of the names here is among those stored."""
-    old, new = stored.argsort(stable=True), here.argsort(stable=True)
-    if not torch.equal(stored[old], here[new]):
+    alike = stored.shape == here.shape and stored.dtype == here.dtype
+    old, new = (names.argsort(stable=True) for names in (stored if alike else here, here))
+    if not alike or not torch.equal(stored[old], here[new]):
         raise ModelFormatError("a state of other rows cannot be gone on from; it is left aside")
     found = torch.empty_like(new)
     found[new] = old

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tikhonet.model.head_data import HeadData
 from tikhonet.model.scaling import Scaling
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import add_numbers
@@ -45,17 +46,48 @@ class Rows:
     def __len__(self) -> int:
         return len(self.X)
 
-    def take(self, index: NDArray[np.intp]) -> Rows:
-        return Rows(self.X[index], self.Y[index], self.weight[index])
+    def take(self, index: NDArray[np.intp]) -> Self:
+        return replace(self, X=self.X[index], Y=self.Y[index], weight=self.weight[index])
 
     def tensors(self, encode: Callable[[Floats], Tensor], device: torch.device | str) -> tuple[Any, Any, Tensor]:
         """X, its targets by this encoding, and the weights, as a solver takes them."""
         X = torch.from_numpy(self.X).to(device)
         return X, encode(self.Y).to(X), torch.from_numpy(self.weight).to(X)
 
+    on_disk: ClassVar[bool] = False
+    """Whether X stays on disk."""
+
+    @property
+    def most_held_out(self) -> float:
+        """How many rows memory has room for, to judge epochs by."""
+        return math.inf
+
+    def inputs(self, places: NDArray[np.int64]) -> Self:
+        """The rows with these of their inputs only."""
+        return replace(self, X=self.X.take(places, 1))
+
+    def loaded(self, index: NDArray[np.intp]) -> Rows:
+        """Some of the rows, in memory."""
+        return self.take(index)
+
+    def at_hand(self) -> Self:
+        """All rows; where memory has no room for what is made of them, a fair sample."""
+        return self
+
+    def scaled(
+        self, shape: tuple[int, ...], dtype: str, known: Scaling | None = None, reduce: Reduce = keep
+    ) -> tuple[Scaling, Self]:
+        """The scaling of these rows, or the one that is known, and the rows scaled and in order."""
+        scaling = known or Scaling.fit(self.X, self.weight, shape, reduce=reduce)
+        return scaling, in_order(replace(self, X=scaling(self.X, dtype)))
+
     def map(self, function: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
         """The function of X."""
         return function(self.X)
+
+    def head_data(self, function: Callable[[Floats], Floats], reduce: Reduce = keep) -> HeadData:
+        """The rows as a head takes them, with this function of X as their features."""
+        return HeadData(lambda: self.map(function), self.Y, self.weight, reduce)
 
     def keys(self) -> NDArray[np.uint64]:
         """64 bits of the inputs of each row."""
@@ -69,6 +101,9 @@ class Rows:
     def weighed_in(self, unit: float) -> Rows:
         """The rows with their weights in this unit."""
         return replace(self, weight=self.weight / unit)
+
+
+AnyRows = TypeVar("AnyRows", bound=Rows)
 
 
 @dataclass(frozen=True)
@@ -127,7 +162,7 @@ class Memory:
 
 def sample(rows: Rows) -> Rows:
     """The first of rows in order: fingerprints are as good as random numbers, so that these are a uniform sample."""
-    return rows.take(np.arange(min(MEMORY, len(rows))))
+    return rows.loaded(np.arange(int(min(MEMORY, rows.most_held_out, len(rows)))))
 
 
 def fingerprint(matrix: Floats) -> NDArray[np.uint64]:
@@ -192,8 +227,12 @@ def dense(X: Any) -> Floats:
 
 def three_digits(rows: Rows) -> NDArray[np.uint64]:
     """64 bits of each scaled row to three digits, which do not feel the last bits of its scaling."""
-    parts = (rows.X[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
-    return np.concatenate([fingerprint(np.rint(part * 1024).astype(np.float32)) for part in parts])
+
+    def keys(X: Floats) -> NDArray[np.uint64]:
+        parts = (X[start : start + CHUNK] for start in range(0, len(X), CHUNK))
+        return np.concatenate([fingerprint(np.rint(part * 1024).astype(np.float32)) for part in parts])
+
+    return rows.map(keys)
 
 
 def names(rows: Rows) -> Tensor:
@@ -202,13 +241,13 @@ def names(rows: Rows) -> Tensor:
     return torch.from_numpy(keys.view(np.int64))
 
 
-def in_order(rows: Rows) -> Rows:
+def in_order(rows: AnyRows) -> AnyRows:
     """Scaled rows sorted by what they are to three digits: the same order in whatever units they came.
 
     Sorted by all their bits, one float32 that rounds to its neighbour would move its row, and change split and batches.
     """
     # Rows that are equal so far go by their sums, which differ by more than rounding as a rule.
-    return rows.take(np.lexsort((rows.X.sum(1), three_digits(rows))))
+    return rows.take(np.lexsort((rows.map(lambda X: X.sum(1)), three_digits(rows))))
 
 
 def joined(first: Rows, second: Rows) -> Rows:

@@ -44,8 +44,8 @@ def fit_several(
     done: list[Fitted] = []
     with session_of(parameters, rows, validation, reduce=current_reduce()) as session:
         for turn, places in enumerate(members):
-            judged_by = [replace(part, X=part.X.take(places, 1)) for part in validation]
-            some = replace(rows, X=rows.X.take(places, 1))
+            judged_by = [part.inputs(places) for part in validation]
+            some = rows.inputs(places)
             with warnings.catch_warnings():
                 if done:  # the first said all that there is to say
                     warnings.simplefilter("ignore", StoppedShort)

@@ -140,6 +140,7 @@ class FullBatch:
     def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
         """The solver for so many rows; without a network, for a shallow one."""
         parameters._budget()  # which it refuses
+        check_products(parameters)
         limit = 100 if parameters.max_iter == "auto" else int(parameters.max_iter)
         memory = parameters.memory_budget
         budget = None if memory is None else max(0.0, bytes_of(memory) - PER_ROW * rows)
@@ -176,6 +177,7 @@ class NetworkBatch(FullBatch):
 
     def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
         parameters._budget()
+        check_products(parameters)
         if parameters._constraint() is not None:
             message = 'constraint must be None for solver="certified", whose ridges hold the weights, got '
             raise ArgumentError("constraint", f"{message}{parameters.constraint!r}")
@@ -213,6 +215,7 @@ class MiniBatch:
             decay=None if isinstance(parameters.decay, str) else float(parameters.decay),
             patience=parameters.n_iter_no_change,
             budget=budget,
+            products=parameters.products,
         )
 
     def shared(self, solver: Any, ranks: int) -> Any:
@@ -249,6 +252,16 @@ METHODS: dict[str, FullBatch | MiniBatch] = {
     # Ridges for each row, chosen on rows of the digits that were held out (benchmarks/certified.py).
     "certified": NetworkBatch(Restored(), Fenchel, 1.0, ridge=0.01, ridge_W=0.002),
 }
+
+
+def check_products(parameters: Any) -> None:
+    """Raise where a full-batch solver is asked for rounded products."""
+    if parameters.products != "float32":
+        raise ArgumentError(
+            "products",
+            f'products must be "float32" for solver="{parameters.solver}", got {parameters.products!r}; '
+            'use solver="stochastic"',
+        )
 
 
 def default_batch(rows: int) -> int:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.estimators.checks import check_magnitude
 from tikhonet.estimators.rows import Floats
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.disk_rows import rows_of_file
 
-LARGEST = 1e150
-"""Numbers beyond it could not be squared."""
+NUMBERS = "int", "uint", "float", "double", "halffloat"
+"""How the types of columns of numbers begin in Arrow."""
 
 
 class Piece(NamedTuple):
-    """Some rows: numbers, labels, and weights where there are any."""
+    """Some rows: a matrix or a frame, labels, and weights where there are any."""
 
-    X: Floats
+    X: Any
     y: NDArray[Any]
     weight: Floats | None = None
 
@@ -56,25 +56,18 @@ class Stream:
         return cls(lambda size: (cut for piece in X for cut in cut_up(Piece(*piece), size)))
 
     def checked(self, size: int) -> Iterator[Piece]:
-        """The pieces, each a matrix of finite numbers with a label for each row."""
-        start, width = 0, None
+        """The pieces, each with a label for each row."""
+        start = 0
         for X, y, weight in self.pieces(size):
-            X, y = np.asarray(X), np.asarray(y)
-            where = f"X in rows {start} to {start + len(X)}"
-            if X.ndim != 2 or X.dtype.kind not in "buif" or X.shape[1] != (width or X.shape[1]) or not X.shape[1]:
-                raise ArgumentError(
-                    "X", f"{where} must be numbers with {width or 'some'} columns, got {X.dtype} {X.shape}"
-                )
-            X = X.astype(np.float64)
-            if not np.isfinite(X).all():
-                raise ArgumentError("X", f"{where} must be finite where memory_budget is given, got NaN or infinity")
-            check_magnitude("X", X, LARGEST)
+            y = np.asarray(y)
             if len(y) != len(X) or (weight is not None and len(weight) != len(X)):
+                where = f"X in rows {start} to {start + len(X)}"
                 raise ArgumentError(
                     "y", f"y and sample_weight must have one number for each row of X, {where} have not"
                 )
-            start, width = start + len(X), X.shape[1]
-            yield Piece(X, y, None if weight is None else np.asarray(weight, np.float64))
+            start += len(X)
+            if len(X):
+                yield Piece(X, y, np.ones(len(X)) if weight is None else np.asarray(weight, np.float64))
         if not start:
             raise ArgumentError("X", "X must have at least one row, got none")
 
@@ -83,7 +76,24 @@ def cut_up(piece: Piece, size: int) -> Iterator[Piece]:
     """A piece as smaller ones."""
     for start in range(0, len(piece.X), size):
         rows = slice(start, start + size)
-        yield Piece(piece.X[rows], piece.y[rows], None if piece.weight is None else piece.weight[rows])
+        yield Piece(rows_of(piece.X, rows), piece.y[rows], None if piece.weight is None else piece.weight[rows])
+
+
+def rows_of(X: Any, rows: slice) -> Any:
+    """Some rows of a matrix or a frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X.slice(rows.start, rows.stop - rows.start) if hasattr(X, "column_names") else X[rows]
+
+
+def numbers_of(batch: Any) -> Any:
+    """A record batch of Arrow as a matrix, NaN where a number is missing, where all its columns hold numbers."""
+    if not all(str(kind).startswith(NUMBERS) for kind in batch.schema.types):
+        return batch
+    part = np.empty((batch.num_rows, batch.num_columns))
+    for k, column in enumerate(batch.columns):
+        part[:, k] = column.to_numpy(zero_copy_only=False)
+    return part
 
 
 def piece_stream(X: Any, y: Any, weight: Any) -> Stream:
@@ -106,7 +116,7 @@ def array_stream(X: Any, y: Any, weight: Any) -> Stream:
         raise ArgumentError(
             "y", f"X must be a matrix and y a vector of as many rows, got shapes {X.shape} and {y.shape}"
         )
-    read = rows_of_file(X).read if isinstance(X, np.memmap) else X.__getitem__
+    read = rows_of_file(X).read if isinstance(X, np.memmap) else partial(rows_of, X)
 
     def pieces(size: int) -> Iterator[Piece]:
         for start in range(0, len(X), size):
@@ -131,15 +141,11 @@ def arrow_stream(X: Any, y: Any, weight: Any) -> Stream:
         start = 0
         options = {} if hasattr(X, "num_rows") and not hasattr(X, "count_rows") else {"batch_size": size}
         for batch in X.iter_batches(batch_size=size) if hasattr(X, "iter_batches") else X.to_batches(**options):
-            columns = [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
             rows = slice(start, start + batch.num_rows)
-            part = np.empty((batch.num_rows, len(names)))
-            for k, column in enumerate(columns):
-                if column.dtype.kind not in "buif":
-                    raise ArgumentError("X", f"column {names[k]!r} of X must hold numbers where memory_budget is given")
-                part[:, k] = column
             found = np.array(batch.column(label).to_pylist()) if labels is None else labels[rows]
-            yield from cut_up(Piece(part, found, None if weight is None else np.asarray(weight)[rows]), size)
+            part = Piece(batch.select(names), found, None if weight is None else np.asarray(weight)[rows])
+            for piece in cut_up(part, size):
+                yield piece._replace(X=numbers_of(piece.X))
             start = rows.stop
 
     rows = X.metadata.num_rows if hasattr(X, "iter_batches") else None

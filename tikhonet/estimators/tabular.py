@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from tikhonet.estimators.all_ranks import anywhere, learn_columns
+from tikhonet.estimators.all_ranks import anywhere
 from tikhonet.estimators.checks import check_magnitude, check_validation, check_weights, validation_sets
+from tikhonet.estimators.column_summaries import learn_columns
 from tikhonet.estimators.frames import array_columns, chosen_columns, frame_columns, frame_names, is_frame, is_mixed
 from tikhonet.estimators.networks import flat_rows
 from tikhonet.estimators.rows import Floats, Rows, canonical, dense
@@ -61,6 +62,37 @@ class Inputs:
             check_validation(X, y, self.seen.n_features_in_, X_name, y_name)
             yield *self.check(X, y, X_name, **options), y_name
 
+    def begin_anew(self) -> None:
+        """Forget what an earlier fit has learned."""
+        self.last = self.columns = None
+        for name in ("n_features_in_", "feature_names_in_"):
+            vars(self.seen).pop(name, None)
+
+    def columns_of(self, X: Any, names: tuple[str, ...] = ()) -> int:
+        """The number of columns of the first rows of a stream, which is known from then on with their names."""
+        self._read(flat_rows(self.seen, X), NO_LABELS, "X", True, {})
+        if names:
+            self.seen.feature_names_in_ = np.array(names, dtype=object)
+        return int(self.seen.n_features_in_)
+
+    def piece(self, X: Any) -> Table:
+        """Some rows of a stream as a table."""
+        names = vars(self.seen).pop("feature_names_in_", None) if isinstance(X, np.ndarray) else None
+        table, _ = self._read(flat_rows(self.seen, X), NO_LABELS, "X", False, {})
+        if names is not None:
+            self.seen.feature_names_in_ = names
+        return table
+
+    def as_columns(self, table: Table) -> list[Values]:
+        """A table as columns, also where it is a matrix."""
+        if isinstance(table, list):
+            return table
+        return array_columns(table, self.names, np.zeros(table.shape[1], bool))
+
+    def inputs_of(self, table: Table) -> Floats:
+        """The numbers that the scaling takes."""
+        return self.encoded(self._numbers(table))
+
     def rows(self, X: Floats, Y: Floats, weight: Floats) -> Rows:
         """The canonical rows, encoded."""
         rows = canonical(X, Y, weight)
@@ -104,7 +136,7 @@ class Inputs:
             kind: dict[str, Any] = {"dtype": None} if mixed else {"dtype": np.float64, "accept_sparse": "csr"}
             finite = False if mixed else "allow-nan"
             X, y = self._validated(X, y, self.seen, reset, kind | {"ensure_all_finite": finite} | options)
-            chosen = self._chosen(reset)
+            chosen = self._chosen()
             if not (mixed or chosen.any() or (self.columns and not self.columns.plain)):
                 check_magnitude(what, X)
                 return X, y
@@ -136,22 +168,20 @@ class Inputs:
             message = f"{what} has {len(known)} features, but {name} is expecting {wanted} features as input"
             raise ArgumentError(what, message)
         table = frame_columns(X, names or known, known, what)
-        marks = zip(table, self._chosen(reset), strict=True)
+        marks = zip(table, self._chosen(), strict=True)
         return [replace(values, categorical=True) if chosen else values for values, chosen in marks]
 
-    def _chosen(self, reset: bool) -> Any:
+    def _chosen(self) -> Any:
         """The columns that are said to be categorical where columns are learned."""
-        chosen = self.seen.categorical_features if reset and self.last is None else None
+        chosen = self.seen.categorical_features if self.last is None and self.columns is None else None
         return chosen_columns(chosen, self.seen.n_features_in_, self.names)
 
     def _learn(self, table: Table, weight: Floats, stream: bool) -> Columns | None:
         """The columns; None where each is a number and nothing else is to be known of it."""
         bins = 0 if stream else self.seen._bins(self.seen.n_features_in_)
-        if isinstance(table, np.ndarray):
-            if not bins and not anywhere(bool(np.isnan(table).any())):
-                return None
-            table = array_columns(table, self.names, np.zeros(table.shape[1], bool))
-        columns = learn_columns(table, weight, bins)
+        if isinstance(table, np.ndarray) and not bins and not anywhere(bool(np.isnan(table).any())):
+            return None
+        columns = learn_columns(self.as_columns(table), weight, bins)
         return None if columns.encoding.bare else columns
 
     def _numbers(self, table: Table) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,8 @@ class HeadData:
     weight: Floats
     reduce: Reduce = keep
     """Adds up sums over rows, where several machines have some each."""
+    pieces: Callable[[], Iterator[tuple[slice, Floats]]] | None = None
+    """Features of some rows after the other, where memory has no room for all."""
 
     @cached_property
     def features(self) -> Floats:
@@ -39,7 +41,8 @@ class HeadData:
     @property
     def norm(self) -> float:
         """The rms norm of the features; divided by it, a strength has no units."""
-        return float(np.sqrt(self.sum(self.weight @ np.square(self.features).sum(1)) / self.total)) or 1.0
+        squares = self.over_rows(lambda part: part.weight @ np.square(part.features).sum(1))
+        return float(np.sqrt(squares / self.total)) or 1.0
 
     @property
     def total(self) -> float:
@@ -49,6 +52,23 @@ class HeadData:
     def sum(self, values: Any) -> Floats:
         """Sums over rows of this machine, added to those of the others."""
         return added(values, self.reduce)
+
+    def parts(self) -> Iterator[HeadData]:
+        """The rows by parts whose features are in memory, one after the other; without `pieces` all are one part."""
+        if self.pieces is None:
+            yield self
+            return
+        for rows, features in self.pieces():
+            yield HeadData(lambda features=features: features, self.Y[rows], self.weight[rows])  # type: ignore[misc]
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return int(next(self.parts()).features.shape[1])
+
+    def over_rows(self, function: Callable[[HeadData], Any]) -> Floats:
+        """The sum over all rows of what the function finds in parts of them."""
+        return self.sum(sum(function(part) for part in self.parts()))
 
     def take(self, index: Any) -> HeadData:
         return HeadData(lambda: self.features[index], self.Y[index], self.weight[index], self.reduce)

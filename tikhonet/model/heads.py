@@ -66,6 +66,8 @@ class HeadKind(ABC):
     """Whether the softmax of its scores is a probability already."""
     by_sums: ClassVar[bool] = True
     """Whether it needs sums over rows alone, so that several machines can have some each."""
+    by_parts: ClassVar[bool] = False
+    """Whether it is fitted by one part of the rows after the other, so that their features need not be in memory."""
     kinds: ClassVar[Registry[type[HeadKind]]] = Registry("head")
 
     def __init_subclass__(cls) -> None:
@@ -94,7 +96,8 @@ class HeadKind(ABC):
         """The strength with the least loss on the rows to judge by, for a final fit on rows of this total weight."""
         if not self.grid:
             return self.default
-        data = data.take(slice(0, ENOUGH))  # in fingerprint order, so the first rows are a random sample
+        if len(data.Y) > ENOUGH:
+            data = data.take(slice(0, ENOUGH))  # in fingerprint order, so the first rows are a random sample
         # A strength is weighed against the sum over all rows: with fewer rows, each has to count for more.
         data = replace(data, weight=data.weight * (total / data.total))
         return min(self.grid, key=lambda strength: self.loss(self.fit(data, strength), judge))
@@ -120,7 +123,7 @@ class TrainedHead(HeadKind):
     """V as the solver left it."""
 
     name = "trained"
-    for_numbers = True
+    for_numbers = by_parts = True
 
     def fit(self, data: HeadData, strength: float) -> Head:
         return Head(self.V, np.zeros(len(self.V)))
@@ -131,7 +134,7 @@ class Ridge(HeadKind):
     """Minimise over V, b:  1/2 sum_i w_i |V f_i + b - t_i|^2 + r/2 |V|^2,  r a share of the Gram matrix's trace."""
 
     name = "ridge"
-    for_numbers = True
+    for_numbers = by_parts = True
     grid = tuple(10.0**power for power in range(-6, 1))
     default = 1e-3
 
@@ -147,13 +150,18 @@ class Ridge(HeadKind):
 
     def _decompose(self, data: HeadData) -> tuple[Floats, ...]:
         """The Gram matrix's eigenvalues and vectors, which all strengths share; targets' products; both means."""
-        share = data.weight / data.total
-        centre, mean = data.sum(share @ data.features), data.sum(share @ self.targets(data))
-        A = data.features - centre
-        weighted = A * share[:, None]
-        values, vectors = np.linalg.eigh(data.sum(weighted.T @ A))
-        cross = data.sum((self.targets(data) - mean).T @ weighted) @ vectors
-        return values, vectors, cross, centre, mean
+        total, width = data.total, data.width
+        means = data.over_rows(lambda part: part.weight / total @ np.hstack([part.features, self.targets(part)]))
+        centre, mean = means[:width], means[width:]
+
+        def products(part: HeadData) -> Floats:
+            A = part.features - centre
+            weighted = A * (part.weight / total)[:, None]
+            return np.vstack([weighted.T @ A, (self.targets(part) - mean).T @ weighted])
+
+        sums = data.over_rows(products)
+        values, vectors = np.linalg.eigh(sums[:width])
+        return values, vectors, sums[width:] @ vectors, centre, mean
 
 
 @dataclass
@@ -237,15 +245,14 @@ class Logistic(HeadKind):
     name = "logistic"
     grid = (0.3, 3.0, 30.0, 300.0)
     default = 10.0
-    calibrated = by_sums = True
+    calibrated = by_sums = by_parts = True
 
     _last: tuple[HeadData, Spectrum] | None = field(default=None, init=False, repr=False)
     _start: tuple[Floats, Floats] | None = field(default=None, init=False, repr=False)
 
     def fit(self, data: HeadData, strength: float) -> Head:
         present = np.flatnonzero(data.sum(np.bincount(data.labels, minlength=self.classes)))
-        codes = np.searchsorted(present, data.labels)
-        coef, intercept = np.zeros((self.classes, data.features.shape[1])), np.full(self.classes, -UNREACHED)
+        coef, intercept = np.zeros((self.classes, data.width)), np.full(self.classes, -UNREACHED)
         if len(present) == 1:
             intercept[present] = 0.0
             return Head(coef, intercept)
@@ -253,7 +260,7 @@ class Logistic(HeadKind):
             self._last = data, Spectrum.of(data)
         # Along the grid each fit starts from where the last one ended.
         start = self._start if self._start and len(self._start[1]) == len(present) else None
-        self._start = coef[present], intercept[present] = self._last[1].fit(codes, len(present), strength, start)
+        self._start = coef[present], intercept[present] = self._last[1].fit(present, strength, start)
         return Head(coef, intercept)
 
     def loss(self, head: Head, data: HeadData) -> float:

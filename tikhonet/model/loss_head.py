@@ -42,22 +42,29 @@ class LossHead(Ridge):
         """The head of this strength, from where the last one ended: first by the loss, then by it sharpened."""
         if self._last is None or self._last[0] is not data:
             self._last = data, self._decompose(data)
-        values, vectors, _, centre, _ = self._last[1]
+        values, vectors, _, centre, mean = self._last[1]
         level = max(strength * float(values.sum()), float(np.finfo(float).tiny))
-        size = np.sqrt(np.maximum(values, 0) + level)
-        features, share = (data.features - centre) @ vectors / size, data.weight / data.total
-        shrink, outputs = level / size**2, self.targets(data).shape[1]
+        size, total = np.sqrt(np.maximum(values, 0) + level), data.total
+        turn, shrink, outputs = vectors / size, level / size**2, len(mean)
         x = np.zeros((outputs, len(size) + 1))
         if self._start is not None:
             x[:, :-1] = self._start.coef @ vectors * size
             x[:, -1] = self._start.intercept + self._start.coef @ centre
 
+        def slopes(part: HeadData, V: Floats, b: Floats, loss: Loss) -> Floats:
+            """The loss of some rows, and its slopes in V and in b, of features that are not turned."""
+            rows, slope = self._rows(loss, part.features @ V.T + b, part)
+            weighted = slope * (part.weight / total)[:, None]
+            ends = [part.weight / total @ rows], (weighted.T @ part.features).ravel(), weighted.sum(0)
+            return np.concatenate(ends)
+
         def objective(x: Floats, loss: Loss) -> tuple[float, Floats]:
             A, b = np.split(x.reshape(outputs, -1), [-1], axis=1)
-            rows, slope = self._rows(loss, features @ A.T + b[:, 0], data)
-            weighted = slope * share[:, None]
-            gradient = np.hstack([data.sum(weighted.T @ features) + shrink * A, data.sum(weighted.sum(0))[:, None]])
-            return float(data.sum(share @ rows)) + 0.5 * float((shrink * A**2).sum()), gradient.ravel()
+            V = A @ turn.T
+            sums = data.over_rows(lambda part: slopes(part, V, b[:, 0] - V @ centre, loss))
+            slope_V, slope_b = sums[1:-outputs].reshape(outputs, -1), sums[-outputs:]
+            gradient = np.hstack([(slope_V - np.outer(slope_b, centre)) @ turn + shrink * A, slope_b[:, None]])
+            return float(sums[0]) + 0.5 * float((shrink * A**2).sum()), gradient.ravel()
 
         for loss in dict.fromkeys((self.trained_by, self.trained_by.sharpened())):
             options = {"maxiter": STEPS, "gtol": TOLERANCE, "maxcor": 20}

@@ -22,7 +22,7 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class DiskRows:
-    """Some rows of a matrix in a file, row by row; `places` says which, None all of them.
+    """Some rows of a matrix in a file, row by row; `places` and `columns` say which numbers of it, None all of them.
 
     It has what batches ask of a tensor: a length, a shape, a type, a device, and rows by slices or by numbers.
     """
@@ -35,13 +35,14 @@ class DiskRows:
     places: Places | None = None
     device: torch.device = torch.device("cpu")
     """Where batches of these rows are to be."""
+    columns: Places | None = None
 
     def __len__(self) -> int:
         return self.count if self.places is None else len(self.places)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self), self.width
+        return len(self), self.width if self.columns is None else len(self.columns)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -56,6 +57,10 @@ class DiskRows:
 
     def read(self, rows: Any) -> NDArray[Any]:
         """Rows by a slice, or by their numbers."""
+        found = self._read(rows)
+        return found if self.columns is None else found.take(self.columns, 1)
+
+    def _read(self, rows: Any) -> NDArray[Any]:
         with self.path.open("rb", buffering=0) as file:
             if isinstance(rows, slice) and self.places is None:
                 start, stop, _ = rows.indices(self.count)

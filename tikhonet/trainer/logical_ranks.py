@@ -10,6 +10,7 @@ What ranks do alike (factorisations, averages) is done by all L of them: that is
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from threading import Barrier, BrokenBarrierError, Semaphore, Thread
 from typing import Any
@@ -17,6 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tikhonet.descent.result import Status
+from tikhonet.descent.slots import NOWHERE, Slot, State
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.ranks import share
@@ -70,6 +73,7 @@ class SameBits:
         validation: tuple[Tensor, ...] | None = None,
         watch: Watch | None = None,
         reduce: Reduce = keep,
+        slot: Slot = NOWHERE,
         **options: Any,
     ) -> Training:
         """Train on arrays, as `Stochastic.run` does.
@@ -90,16 +94,16 @@ class SameBits:
             Called with every epoch; True ends the run.
         reduce : callable, default=keep
             The `Ranks` of the processes.
+        slot : Slot, default=NOWHERE
+            Where states are kept; a run on another number of processes goes on from them to the same bits.
         **options : object
-            What else `Stochastic.run` takes, but for `slot`.
+            What else `Stochastic.run` takes.
 
         Returns
         -------
         Training
             The network, the same on all processes.
         """
-        if "slot" in options:
-            raise ArgumentError("slot", "slot must be left out with SameBits; keep the state of the training instead")
         rank, processes = rank_of(reduce)
         if self.ranks % processes:
             raise ArgumentError("reduce", f"reduce must be one of a divisor of {self.ranks} ranks, got {processes}")
@@ -113,6 +117,7 @@ class SameBits:
         def one(k: int) -> Training:
             given = options | {"weight": parts[k][2] if weight is not None else None}
             given |= {"validation": judged and judged[k], "watch": here.told(k, watch)}
+            given |= {"slot": slot if slot is NOWHERE else OneSlot(slot, here, k)}
             return solver.run(problem, *parts[k][:2], reduce=Logical(mine[k], self.ranks, k, here), **given)
 
         return here.run(one)
@@ -197,6 +202,32 @@ class Together:
             raise error
         training: Training = found[0]
         return training
+
+
+@dataclass
+class OneSlot(Slot):
+    """The slot of a run for each of its threads, whose states are all alike: the first one reads and writes them."""
+
+    slot: Slot
+    here: Together
+    thread: int
+
+    def resume(self, begin: State, check: Callable[[State], object]) -> State | None:
+        """The state of the run, a copy for each thread; a step is tried by all of them together, so not before."""
+        found: State | None = self.here.meet(
+            self.thread, begin, lambda states: self.slot.resume(states[0], lambda state: None)
+        )
+        self.ended = self.slot.ended
+        if found is not None:
+            found = deepcopy(found)
+            check(deepcopy(found))
+        return found
+
+    def offer(self, state: Any, done: int | None = None) -> None:
+        self.here.meet(self.thread, state, lambda states: self.slot.offer(states[0], done))
+
+    def end(self, state: Any, status: Status, detail: str = "") -> None:
+        self.here.meet(self.thread, state, lambda states: self.slot.end(states[0], status, detail))
 
 
 def check_ended(parts: list[Any]) -> None:
