@@ -2,10 +2,11 @@
 
 Every cell (a task and a number of epochs) is trained with `Stochastic`'s own rule, with each of seven first steps in
 its place (`change`, linear annealing), and with the rule that it had before. The error is that of the network's own
-outputs on rows held out of the training data; test images are never looked at. Each run is a line of the records,
-written when it ends and not done again, so the whole can be done in pieces. The table compares runs of the same seed.
+outputs on rows held out of the training data; test images are never looked at. Each cell of a seed is a line of the
+records, written when it ends and not done again, so the whole can be done in pieces. The table compares runs of the
+same seed.
 
-Usage: python benchmarks/step_rule.py [--data DIR] [--tasks digits,magic] [--epochs 3,10,30] [--seeds 0,1,2]
+Usage: python benchmarks/step_rule.py [--data DIR] [--tasks "digits;magic"] [--epochs 3,10,30] [--seeds 0,1,2]
        [--choices rule,before,hand] [--output results/step_rule]
 """
 
@@ -114,7 +115,8 @@ class Cell:
             S = S.clamp(self.train[1].min(), self.train[1].max())
         loss = float((S - targets).square().mean())
         error = float((S.argmax(1) != targets.argmax(1)).double().mean()) if targets.shape[1] > 1 else loss
-        return {"error": error, "loss": loss, "cpu_seconds": seconds, "undone": training.epochs[-1].rejected}
+        figures = {"error": error, "loss": loss, "cpu_seconds": seconds}
+        return {name: float(f"{value:.5g}") for name, value in figures.items()}
 
 
 TABLES = ("magic", "phoneme", "satimage", "penbased", "spambase", "texture")
@@ -145,18 +147,26 @@ def choices(cell: Cell, names: list[str], epochs: int, sparse: bool) -> dict[str
 
 def run(arguments: argparse.Namespace, path: Path) -> None:
     """All trials that are not in the file yet; those of one split in turn."""
-    done = {tuple(record[key] for key in ("task", "epochs", "seed", "choice")) for record in read(path)}
+    done = {(*cell_of(record), choice) for record in read(path) for choice in record["runs"]}
     for seed in arguments.seeds:
         for name in arguments.tasks:
             task, cell = TASKS[name], TASKS[name].load(seed, arguments.data)
             for epochs in arguments.epochs:
+                key = {"task": name, "epochs": epochs, "seed": seed}
                 options = choices(cell, arguments.choices, epochs, bool(task.settings))
-                for choice, settings in options.items():
-                    if (name, epochs, seed, choice) not in done:
-                        key = {"task": name, "epochs": epochs, "seed": seed, "choice": choice, "settings": settings}
-                        record = key | cell.trial(epochs, seed, task.settings | settings) | {"machine": describe()}
-                        with path.open("a") as file:
-                            file.write(seal({"version": VERSION, "experiment": "step_rule"} | record))
+                runs = {
+                    choice: cell.trial(epochs, seed, task.settings | settings)
+                    for choice, settings in options.items()
+                    if (*cell_of(key), choice) not in done
+                }
+                if runs:
+                    head = {"version": VERSION, "experiment": "step_rule", "machine": describe()}
+                    with path.open("a") as file:
+                        file.write(seal(head | key | {"runs": runs}))
+
+
+def cell_of(record: dict[str, Any]) -> tuple[str, int, int]:
+    return record["task"], record["epochs"], record["seed"]
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -172,7 +182,8 @@ def table(records: list[dict[str, Any]]) -> str:
     gaps: dict[str, list[Gap]] = {"the best of seven": [], "the step that was best on the other seeds": []}
     cells: dict[Any, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
-        cells[record["task"], record["epochs"]][record["choice"]][record["seed"]] = 100 * record["error"]
+        for choice, found in record["runs"].items():
+            cells[record["task"], record["epochs"]][choice][record["seed"]] = 100 * found["error"]
     lines = [
         "| task | epochs | seeds | rule | before | best by hand (its step) | rule over before | over best "
         "| over best of other seeds |",

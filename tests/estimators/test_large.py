@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
-from tikhonet import BCDClassifier, BCDFeatures, BCDRegressor, Checkpoint
+from tikhonet import BCDClassifier, BCDFeatures, BCDHasher, BCDRegressor, Checkpoint
 from tikhonet.estimators.checkpoints import Stopped
 from tikhonet.network.errors import ArgumentError
 from tikhonet.problem.disk_rows import DiskRows
@@ -95,6 +96,14 @@ def test_full_batch_solvers_keep_their_layers_on_disk_and_find_what_they_find_in
     assert model.score(X, y) == pytest.approx(whole.score(X, y), abs=0.02)
 
 
+def test_features_are_learned_within_a_budget_too(rows):
+    X, y = np.array(rows[0]), rows[1]
+    model = BCDFeatures(**SETTINGS | {"max_iter": 10}, memory_budget=BUDGET).fit(*rows)
+    assert model.model_.head is None
+    scores = [LogisticRegression().fit(some, y).score(some, y) for some in (X, model.transform(X))]
+    assert scores[1] > scores[0] + 0.1
+
+
 def test_what_a_budget_cannot_hold_is_refused_with_the_number_needed(rows, monkeypatch):
     monkeypatch.setattr("tikhonet.estimators.large_fit.Survey.of", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(
@@ -107,8 +116,8 @@ def test_what_a_budget_cannot_hold_is_refused_with_the_number_needed(rows, monke
         BCDClassifier((10,), solver="alg1", checkpoint="states", memory_budget=BUDGET).fit(*rows)
     with pytest.raises(ArgumentError, match="memory_budget must be None with n_bins=5"):
         BCDClassifier((10,), n_bins=5, memory_budget=BUDGET).fit(*rows)
-    with pytest.raises(ArgumentError, match="memory_budget must be None for BCDFeatures"):
-        BCDFeatures((10,), memory_budget=BUDGET).fit(np.array(rows[0]), rows[1])
+    with pytest.raises(ArgumentError, match="memory_budget must be None for BCDHasher"):
+        BCDHasher(16, memory_budget=BUDGET).fit(np.array(rows[0]), rows[1])
     for wrong in ("a lot", "1XB", "GB", "1.2.3MB"):
         with pytest.raises(ArgumentError, match="memory_budget must be a number of bytes, or text such as"):
             bytes_of(wrong)

@@ -36,6 +36,36 @@ def test_a_run_in_legs_is_the_whole_run():
     assert legs[-1].schedule == solver.schedule
 
 
+def test_a_trial_that_was_stopped_goes_on_in_its_second_leg_to_the_same_numbers(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("tikhonet.paper.literal_experiment.KEPT_EVERY", 0.0)
+    heard = []
+
+    def stop_once(report):
+        heard.append(report.step)
+        if heard.count(3) == 1 and report.step == 3:
+            raise OSError("the machine goes down")
+
+    asked = {"solvers": ["alg1"], "trials": (0,), "progress": stop_once}
+    with pytest.raises(OSError, match="goes down"):
+        run(LITERAL, few_digits(), TINY, tmp_path, **asked)
+    assert (tmp_path / "unfinished" / "alg1-0").is_dir()
+    (found,) = run(LITERAL, few_digits(), TINY, tmp_path, **asked)
+    assert heard == [0, 1, 2, 3, 0, 3, 4]
+    assert not (tmp_path / "unfinished").exists()
+    whole = next(record for record in load_records(folder) if record.name == found.name)
+    assert (found.objective, found.error, found.residual) == (whole.objective, whole.error, whole.residual)
+    assert [part["objective"] for part in found.course] == [part["objective"] for part in whole.course]
+
+
+def test_states_of_other_settings_are_not_gone_on_from(tmp_path):
+    X = torch.rand(30, 6, generator=torch.Generator().manual_seed(0))
+    problem, solver = Problem(Network.paper(6), ridge_V=0.1), BlockDescent(Power(2), 3)
+    method = Followed("m", "m", problem=problem, solver=solver).kept_in(tmp_path)
+    method.train(X, X[:, :2], 0, lambda step: None)
+    with pytest.raises(ValueError, match="seed=0, got seed=1; go on with those, or begin anew in another folder"):
+        method.train(X, X[:, :2], 1, lambda step: None)
+
+
 def test_every_reading_differs_from_the_printed_recipe_in_one_thing():
     eq4 = Problem(Network.paper(64), gamma=0.1)
     (_, _, *printed), *others = readings(eq4, QUICK, None)

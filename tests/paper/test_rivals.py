@@ -56,7 +56,7 @@ def test_ours_has_its_defaults_as_one_more_trial_and_others_have_none():
     assert [[] in [list(s) for s in contender.settings(4)] for contender in CONTENDERS] == [True] + [False] * 12
 
 
-def test_tuning_never_sees_the_test_images_and_final_runs_train_on_all_rows():
+def test_tuning_never_sees_the_test_images_and_final_runs_train_on_all_rows(monkeypatch):
     images = few_digits(train=150, test=60)
     tuning, final = Split(images, "digits").parts.values()
     assert len(tuning.X) + len(tuning.X_seen) == len(final.X) == 150
@@ -65,6 +65,9 @@ def test_tuning_never_sees_the_test_images_and_final_runs_train_on_all_rows():
     few = Split(images, "digits", rows=40).parts
     assert len(few["tuning"].X) == len(few["final"].X) == 40
     assert len(few["tuning"].X_seen) == 25
+    monkeypatch.setattr("tikhonet.paper.rivals_search.TUNED", 50)
+    many = Split(images, "digits").parts
+    assert (len(many["tuning"].X), len(many["tuning"].X_seen), len(many["final"].X)) == (50, 25, 150)
 
 
 def test_the_lowest_held_out_error_is_run_from_every_seed(records):

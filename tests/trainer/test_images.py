@@ -18,6 +18,7 @@ from tikhonet import (
     compact,
     from_torch,
 )
+from tikhonet.network.errors import ArgumentError
 from tikhonet.trainer.recipe import IMAGES
 from tikhonet.trainer.sparsity.zeros import check_sparsity
 
@@ -122,6 +123,22 @@ def test_a_module_is_fitted_by_a_loader_of_labels_as_by_their_encoding():
         read.fit(batch for batch in batches)
 
 
+@pytest.mark.parametrize(
+    ("X", "y", "argument", "words"),
+    [
+        (torch.ones(8, 1, 7, 7), torch.arange(8) % 2, "X", "images 1x6x6, or rows of 36 numbers"),
+        (torch.ones(8, 1, 6, 6), torch.ones(8), "y", "integer of a class a row, or rows of 2 numbers.* y.long"),
+        (torch.ones(8, 1, 6, 6), None, "y", "y must hold a label for each row of an array X, got None"),
+        (DataLoader(torch.ones(8, 1, 6, 6)), None, "X", r"batches \(X, y\) or \(X, y, weight\), got Tensor"),
+    ],
+)
+def test_what_a_module_cannot_be_fitted_to_is_refused_by_name(X, y, argument, words):
+    read = from_torch(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(32, 2)), (1, 6, 6))
+    with pytest.raises(ArgumentError, match=words) as caught:
+        read.fit(X, y)
+    assert caught.value.argument == argument
+
+
 def test_images_may_come_in_their_shape_to_every_solver():
     X, Y = stripes(60)
     images, problem = X.view(-1, 1, 6, 6), Problem(NETWORK, lift="fenchel", gamma=1.0, ridge_V=0.1)
@@ -133,7 +150,7 @@ def test_images_may_come_in_their_shape_to_every_solver():
     assert three.V.shape == two.V.shape
     runs = [BlockDescent(max_iter=1).run(problem, rows, Y) for rows in (X, images)]
     assert torch.equal(runs[0].blocks.V, runs[1].blocks.V)
-    with pytest.raises(ValueError, match="X must have shape"):
+    with pytest.raises(ValueError, match="X must hold images 1x6x6, or rows of 36 numbers"):
         solver.run(problem, images[:, :, :5], Y)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tikhonet.trainer.pace import Pace, follow
-from tikhonet.trainer.recipe import DEEP, LONG, USUAL
+from tikhonet.trainer.recipe import DEEP, LONG, SPARSE, USUAL
 
 PACE = Pace(USUAL, total=100, size=1.0, depth=3, memory=0.94, averaging=0.98)
 
@@ -83,3 +83,11 @@ def test_guards_tell_chance_from_a_rise():
     assert not PACE.is_good(21, 1.0, best=1.0)
     assert not PACE.is_good(20, 1.06, best=1.0)
     assert [t for t in range(12) if PACE.checks(t)] == [0, 5, 10]
+
+
+@pytest.mark.parametrize(("preset", "power"), [(USUAL, 0.5), (SPARSE, 1.0)])
+def test_steps_of_small_batches_get_shorter_sooner_and_those_of_budgets_most_of_all(preset, power):
+    many, few = (replace(PACE, preset=preset, total=10**6, size=size) for size in (1.0, 0.01))
+    half = round(preset.horizon)
+    assert many.rate(half, 1.0) == pytest.approx(many.rate(0, 1.0) / 2, rel=1e-3)
+    assert few.rate(half // 10, 1.0) == pytest.approx(few.rate(0, 1.0) / (1 + 0.1 / 0.01**power), rel=1e-3)

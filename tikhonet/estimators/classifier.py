@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -134,31 +136,17 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
             return fitted
         inputs, options = Inputs(self), {"multi_output": is_indicator(y)}
         X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, sample_weight, **options)
-        check_classification_targets(y)
-        labels = np.arange(y.shape[1]) if options["multi_output"] else all_labels(np.unique(y))
-        if self.warm_start and self._last and not np.array_equal(labels, self.classes_):
-            raise ArgumentError(
-                "warm_start",
-                f"warm_start needs the classes of the last fit ({self.classes_}), got {labels}; use warm_start=False",
-            )
-        target = self._target(labels, options["multi_output"])
+        target = self._target_of(y)
         rows = inputs.rows(X, target.in_numbers(y), weight)
         count = row_count(len(rows))
         if self.n_networks == "auto" and self.n_bins == "auto" and not AVERAGE_FROM <= count < AVERAGE_BELOW:
             rows = inputs.without_pieces(rows)
-        if len(present := all_labels(np.unique(rows.Y))) < 2:
-            raise ArgumentError(
-                "y",
-                f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
-                f"{labels.tolist()[int(present[0])]!r}",
-            )
-        factors = target.factors(self.class_weight, rows)
+        weighed = self._weigher(target, rows)
         validation = [
-            weigh(Rows(inputs.encoded(X), target.in_numbers(y, name), np.ones(len(y))), factors)
+            weighed(Rows(inputs.encoded(X), target.in_numbers(y, name), np.ones(len(y))))
             for X, y, name in inputs.validation(X_val, y_val, eval_set, **options)
         ]
-        rows = weigh(rows, factors)
-        return self._fit_networks(inputs, rows, target, validation)
+        return self._fit_networks(inputs, weighed(rows), target, validation)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -194,12 +182,29 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         rows = weigh(rows, target.factors(self.class_weight, rows))
         return self._keep(fit_more(self._going_on(), rows, target, self._last), inputs)
 
-    def _large_target(self, y: NDArray[Any], weight: Floats) -> tuple[Classes, Floats, Floats]:
-        """The target of labels y, their numbers, and the weights with those of the classes."""
+    def _target_of(self, y: NDArray[Any]) -> Classes:
+        """The target of all labels y; those of a warm start must be the last ones."""
         check_classification_targets(y)
-        target = self._target(np.unique(y))
-        rows = Rows(weight[:, None], target.in_numbers(y), weight)
-        return target, rows.Y, weigh(rows, target.factors(self.class_weight, rows)).weight
+        several = is_indicator(y)
+        if not several and y.size > len(y):
+            raise ArgumentError("y", f"y must be one class a row, or a matrix of 0 and 1, got shape {y.shape}")
+        labels = np.arange(y.shape[1]) if several else all_labels(np.unique(y))
+        if self.warm_start and self._last and not np.array_equal(labels, self.classes_):
+            raise ArgumentError(
+                "warm_start",
+                f"warm_start needs the classes of the last fit ({self.classes_}), got {labels}; use warm_start=False",
+            )
+        return self._target(labels, several)
+
+    def _weigher(self, target: Classes, rows: Rows) -> Callable[[Rows], Rows]:
+        """What multiplies weights by those of the classes, which these rows decide; they must hold two of them."""
+        if len(present := all_labels(np.unique(rows.Y[rows.weight > 0]))) < 2:
+            raise ArgumentError(
+                "y",
+                f"{type(self).__name__} needs rows of at least 2 classes with positive weight, got 1 class: "
+                f"{target.labels.tolist()[int(present[0])]!r}",
+            )
+        return partial(weigh, factors=target.factors(self.class_weight, rows))
 
     @property
     def _default_bins(self) -> int:  # type: ignore[override]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +23,7 @@ from tikhonet.estimators.importances import importances
 from tikhonet.estimators.large_fit import fit_large
 from tikhonet.estimators.loader_fit import fit_loader, is_loader
 from tikhonet.estimators.parameters import Parameters
-from tikhonet.estimators.rows import Floats
+from tikhonet.estimators.rows import Floats, Rows
 from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Target
 from tikhonet.model.export import CModel, CSRModel, to_c, to_csr, to_onnx, to_torch
@@ -87,6 +89,14 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         if names:
             inputs.seen.feature_names_in_ = np.array(names, dtype=object)
         return self._keep(fitted, inputs)
+
+    def _target_of(self, y: NDArray[Any]) -> Target:
+        """The target of all labels y."""
+        raise NotImplementedError
+
+    def _weigher(self, target: Any, rows: Rows) -> Callable[[Rows], Rows]:
+        """What multiplies the weights of rows by those of their classes, which all training rows decide."""
+        return lambda some: some
 
     @property
     def _last(self) -> Fitted | None:

@@ -32,7 +32,7 @@ from tikhonet.model.heads import ENOUGH, Head
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.graph import Network
+from tikhonet.network.graph import Network, Weights
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.ranks import current_reduce
 from tikhonet.problem.samples import Reduce, keep, rank_of
@@ -238,7 +238,7 @@ def fit_all(
 ) -> Fitted:
     """Scaling, network, head, one after the other."""
     inputs = rows.X.shape[1]
-    warm = last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
+    warm = warm_start(parameters, last, inputs)
     seed = one_seed(session.seed(lambda: draw_seed(parameters, turn)), reduce)
     unit = rows.mean_weight(reduce)
     rows = rows.weighed_in(unit)
@@ -259,8 +259,7 @@ def fit_all(
     problem = build_problem(parameters, network, target.loss, add_numbers(reduce, training.weight.sum())[0])
     problem = target.signs.confine(problem) if target.signs else problem
     plan = Plan(parameters, problem, target, scaling, seed, reduce, unit, session)
-    begun = target.begins(warm.model, network) if warm else None
-    start = (begun, warm.model.V) if warm and begun else None
+    start = started(warm, target, network)
     trained = plan.train(training, held_out, start=start)
     strength, target = plan.judge(trained, rows, judge, final)
     plan = replace(plan, target=target)
@@ -268,6 +267,17 @@ def fit_all(
     if held_out and not validation and count < RETRAIN_BELOW and ended_well:
         trained = plan.retrain(trained, rows, start=start)
     return plan.finish(trained, rows.take(np.flatnonzero(final)), strength)
+
+
+def warm_start(parameters: Parameters, last: Fitted | None, inputs: int) -> Fitted | None:
+    """The last fit, where one of so many inputs goes on with its scaling and its weights."""
+    return last if last and parameters.warm_start and last.model.network.widths[0] == inputs else None
+
+
+def started(warm: Fitted | None, target: Target, network: Network) -> tuple[Weights, Tensor] | None:
+    """W and V that a warm start begins with; None where it has none for this network."""
+    begun = target.begins(warm.model, network) if warm else None
+    return (begun, warm.model.V) if warm and begun else None
 
 
 def draw_seed(parameters: Parameters, turn: int = 0) -> int:

@@ -20,6 +20,7 @@ from tikhonet.estimators.fitting import Fitted, Plan, draw_seed, set_up
 from tikhonet.estimators.hold_out import hold_out
 from tikhonet.estimators.large_rows import LargeRows, Survey, on_disk
 from tikhonet.estimators.parameters import Parameters, build_problem
+from tikhonet.estimators.rows import Rows
 from tikhonet.estimators.sessions import session_of
 from tikhonet.estimators.streams import Stream
 from tikhonet.estimators.targets import Target
@@ -124,8 +125,10 @@ def fit_large(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fitte
         return found
 
     survey = Survey.of(stream, room(stream.rows or 1, 1).piece)
-    target, Y, weight = estimator._large_target(survey.y, survey.weight)
-    survey = replace(survey, weight=weight).merged(Y)
+    target = estimator._target_of(survey.y)
+    Y = target.in_numbers(survey.y)
+    labelled = Rows(survey.weight[:, None], Y, survey.weight)
+    survey = replace(survey, weight=estimator._weigher(target, labelled)(labelled).weight).merged(Y)
     plan = room(len(survey.y), target.outputs(Y))
     survey = replace(survey, y=survey.y[:0], keys=survey.keys[:0])
     scaling = survey.moments.scaling(network.shapes[0])

@@ -127,12 +127,13 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
             wanted, got = rows.Y.shape[1], validation[-1].Y.shape[1]
             if got != wanted:
                 raise ArgumentError(name, f"{name} must have as many columns as y ({wanted}), got {got}")
-        target = Numbers(self._loss(), self.head, single, metric=make_metric(self.eval_metric))
-        return self._fit_networks(inputs, rows, target, validation)
+        return self._fit_networks(inputs, rows, self._target(single), validation)
 
-    def _large_target(self, y: NDArray[Any], weight: Floats) -> tuple[Numbers, Floats, Floats]:
-        """The target of numbers y, these as a matrix, and the weights."""
-        return Numbers(self._loss(), self.head, metric=make_metric(self.eval_metric)), as_matrix(y), weight
+    def _target(self, single: bool) -> Numbers:
+        return Numbers(self._loss(), self.head, single, metric=make_metric(self.eval_metric))
+
+    def _target_of(self, y: NDArray[Any]) -> Numbers:
+        return self._target(np.ndim(y) == 1)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -158,10 +158,11 @@ class Classes(Target):
 
     def in_numbers(self, y: Any, name: str = "y") -> Floats:
         """Labels as their places among the classes, in one column."""
+        y = np.ravel(y)
         codes = np.searchsorted(self.labels, y)
         unknown = self.labels[np.minimum(codes, len(self.labels) - 1)] != y
         if unknown.any():
-            found = np.unique(np.asarray(y)[unknown])
+            found = np.unique(y[unknown])
             raise ArgumentError(name, f"{name} must hold the classes {self.labels}, got {found}")
         column: Floats = codes[:, None].astype(np.float64)
         return column

@@ -21,11 +21,13 @@ from tikhonet.model.scaling import Scaling
 from tikhonet.model.torch_building import build_module
 from tikhonet.model.torch_tracing import HEAD, Reader, refuse
 from tikhonet.network.arguments import check_type
-from tikhonet.network.graph import BIAS, Network, Pair, Weights
+from tikhonet.network.errors import ArgumentError
+from tikhonet.network.graph import BIAS, Array, Network, Pair, Weights
 from tikhonet.network.shapes import checked_shape
 from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.losses import Loss, Squared
 from tikhonet.problem.objective import Blocks, Problem
+from tikhonet.trainer.batches import parts_of
 from tikhonet.trainer.recipe import IMAGES_BATCH
 from tikhonet.trainer.run import Stochastic
 
@@ -45,7 +47,8 @@ class Encoded:
         return len(self.source)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for X, y, *weight in self.source:
+        for batch in self.source:
+            X, y, *weight = parts_of(batch)
             yield X, self.encode(y), *weight
 
 
@@ -113,10 +116,19 @@ class TorchBlocks:
         problem = Problem(self.network, lift=Fenchel(), gamma=1.0, loss=loss)
 
         def encode(labels: Any) -> Tensor:
-            return problem.loss.encode(torch.as_tensor(labels), len(self.V))
+            targets = problem.loss.encode(torch.as_tensor(labels), len(self.V))
+            if targets.shape[1] != len(self.V):
+                raise ArgumentError(
+                    "y",
+                    f"y must hold the integer of a class a row, or rows of {len(self.V)} numbers, one for each of its "
+                    f"scores, got {targets.shape[1]}; use y.long() for classes",
+                )
+            return targets
 
         if solver is None:
             solver = Stochastic(batch_size=IMAGES_BATCH) if self.network.has_images else Stochastic()
+        if y is None and isinstance(X, Array):
+            raise ArgumentError("y", "y must hold a label for each row of an array X, got None; or give a DataLoader X")
         rows = (Encoded(X, encode),) if y is None else (X, encode(y))
         return self.with_blocks(solver.run(problem, *rows, start=self.W, seed=seed, dtype=self.V.dtype).blocks)
 

@@ -23,7 +23,13 @@ REFUSED = {
     "anh": "activations are projections onto intervals: use nn.ReLU or nn.Hardtanh(0, c)",
     "LU": "activations are projections onto intervals: use nn.ReLU or nn.ReLU6",
 }
-"""What to do in place of modules whose name has this word in it."""
+"""What to do in place of modules, or functions, whose name has this word in it."""
+
+
+def remedy_for(name: str) -> str | None:
+    """What to do in place of a module or a function of this name, where that is known."""
+    plain = name.replace("_", "").lower()
+    return next((text for word, text in REFUSED.items() if word.lower() in plain), None)
 
 
 def activation_of(part: nn.Module) -> Activation | None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
-from tikhonet.model.torch_rules import REFUSED, activation_of, adaptive, conv_edge, mean_edge
+from tikhonet.model.torch_rules import activation_of, adaptive, conv_edge, mean_edge, remedy_for
 from tikhonet.network.activation import Activation, ClippedReLU, ReLU
 from tikhonet.network.edges import Dense, Edge, Identity
 from tikhonet.network.errors import ArgumentError
@@ -24,7 +24,9 @@ from tikhonet.network.graph import BIAS, Network, Pair, Weights
 from tikhonet.network.image_edges import GlobalAverage
 from tikhonet.network.shapes import Shape
 
-SUPPORTED = "Linear, Conv2d, ReLU, ReLU6, Hardtanh(0, c), AvgPool2d, AdaptiveAvgPool2d, Flatten, Dropout and additions"
+KNOWN = (
+    "known are Linear, Conv2d, ReLU(6), Hardtanh(0, c), AvgPool2d, AdaptiveAvgPool2d, Flatten, Dropout and additions"
+)
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Reader:
         if node.op == "call_method" and node.target in METHODS:
             return METHODS[str(node.target)](self, *args, **kwargs)
         name = getattr(node.target, "__name__", str(node.target))
-        raise refuse(f"module has {name!r} ({node.op}), which is not supported; known are {SUPPORTED}")
+        raise refuse(f"module has {name!r} ({node.op}), which is not supported: {remedy_for(name) or KNOWN}")
 
     def call_module(self, owner: str, part: nn.Module, value: Value) -> Value:
         match part:
@@ -153,15 +155,17 @@ class Reader:
         if activation is not None:
             return self.activate(value, activation)
         kind = type(part).__name__
-        remedy = next((text for known, text in REFUSED.items() if known in kind), f"known are {SUPPORTED}")
-        raise refuse(f"module has {owner!r}, a {kind}, which is not supported: {remedy}")
+        raise refuse(f"module has {owner!r}, a {kind}, which is not supported: {remedy_for(kind) or KNOWN}")
 
     def linear(self, owner: str, part: nn.Linear | nn.Conv2d, source: Layer) -> Sum:
         if isinstance(part, nn.Conv2d):
             if source.shape != self.shapes[source.n]:
                 raise refuse(f"module flattens what {owner!r} reads; a convolution needs images")
             edge: Edge = conv_edge(owner, part)
-            return Sum((Term(source.n, edge, owner),), edge.leads_to(source.shape))
+            target = edge.leads_to(source.shape)
+            if part.in_channels != source.shape[0]:
+                raise refuse(f"{owner!r} takes {part.in_channels} channels, got {source.shape[0]}; check input_shape")
+            return Sum((Term(source.n, edge, owner),), target)
         if len(source.shape) > 1:
             raise refuse(f"module must flatten images of shape {source.shape} before {owner!r}; use nn.Flatten()")
         if part.in_features != source.shape[0]:

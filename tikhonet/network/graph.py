@@ -311,7 +311,7 @@ class Network:
         return self.edges[pair].shape
 
     def rows(self, X: Any) -> Any:
-        """Images in their shape, of any array type, as a row for each; anything else as it is.
+        """Images in their shape, of any array type, as a row for each; rows, and what is no array, as they are.
 
         Parameters
         ----------
@@ -323,8 +323,13 @@ class Network:
         array
             Of the type of X.
         """
-        shaped = len(self.shapes[0]) > 1 and tuple(getattr(X, "shape", ()))[1:] == self.shapes[0]
-        return X.reshape(len(X), -1) if shaped else X
+        shape = tuple(getattr(X, "shape", ()))
+        if len(shape) <= 2:
+            return X
+        if shape[1:] != self.shapes[0]:
+            images = f"images {shown_shape(self.shapes[0])}, or " if len(self.shapes[0]) > 1 else ""
+            raise ArgumentError("X", f"X must hold {images}rows of {self.widths[0]} numbers, got the shape {shape}")
+        return X.reshape(len(X), -1)
 
     def layers(self, X: Tensor) -> Layers:
         """The layers that are given: the input and, if any layer has a bias, the constant.

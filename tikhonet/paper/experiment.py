@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 from tikhonet.data.dataset import Dataset
 from tikhonet.paper import experiment_files
@@ -68,6 +68,10 @@ class Method:
     def settings(self) -> dict[str, Any]:
         """Every setting by name: a trial with other ones is another trial."""
         return {}
+
+    def kept_in(self, place: Path) -> Self:
+        """The method with a folder where a long trial may keep its state; it is gone once the record is there."""
+        return self
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,23 @@ run: nothing then ties W to U, so that the W-step leaves W as it was drawn, and 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
+from tikhonet import __version__
 from tikhonet.descent.full import BlockDescent
 from tikhonet.descent.result import History, Result, Status
 from tikhonet.descent.schedules import After, Constant, LinearWeight, Power, Proximal, Restarted, Schedule
+from tikhonet.estimators.checkpoints import Checkpoint, locked
+from tikhonet.estimators.sessions import NO_SESSION, FolderSession, Session
+from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network
 from tikhonet.paper.comparison import ORDER, Claim
 from tikhonet.paper.experiment import Column, Size, Watch
@@ -74,24 +81,53 @@ FULL = LiteralSize(
 """On all 60,000 images one core takes seven minutes for each of the first two iterations and half a minute for each
 later one; the W-step in the l1 ball takes 10 s more."""
 
+KEPT_EVERY = 300.0
+"""Seconds between two states of a run; one of all images has a gigabyte."""
+
 
 @dataclass(frozen=True)
 class Followed(FullBatch):
     """A full-batch run that is measured after some iterations, `marks`, and at its end.
 
-    It is done in legs, each from the blocks where the one before ended.
+    It is done in legs, each from the blocks where the one before ended. One that was stopped goes on from the last
+    state in `place`.
     """
 
     marks: tuple[int, ...] = field(default=(1,), kw_only=True)
+    place: Path | None = field(default=None, kw_only=True)
+
+    def kept_in(self, place: Path) -> Self:
+        return replace(self, place=place)
 
     def train(self, X: Tensor, targets: Tensor, seed: int, watch: Watch) -> Outcome:
-        met = []
-        for result in self.legs(X[: self.rows], targets[: self.rows], seed, watch):
-            met.append((result.history, result.blocks.W))
+        met, rows = [], (X[: self.rows], targets[: self.rows])
+        with self.session(*rows, seed) as session:
+            for result in self.legs(*rows, seed, watch, session):
+                met.append((result.history, result.blocks.W))
         found = self.outcome(result)
         return replace(found, fields=found.fields | {"met": met})
 
-    def legs(self, X: Tensor, targets: Tensor, seed: int, watch: Watch) -> Iterator[Result]:
+    @contextmanager
+    def session(self, X: Tensor, targets: Tensor, seed: int) -> Iterator[Session]:
+        """Where the states of the legs are kept; of two processes at the same trial the first one keeps them."""
+        if self.place is None:
+            yield NO_SESSION
+            return
+        digests = [hashlib.sha256(part.contiguous().numpy().data).hexdigest() for part in (X, targets)]
+        identity = {"tikhonet": __version__, "method": self.name, "seed": seed, **self.settings(), "rows": digests}
+        with ExitStack() as held:
+            try:
+                held.enter_context(locked(self.place))
+            except ArgumentError:
+                yield NO_SESSION
+                return
+            kept = FolderSession(Checkpoint(self.place, every_seconds=KEPT_EVERY, keep=1), self.place, identity)
+            kept.open()
+            yield kept
+
+    def legs(
+        self, X: Tensor, targets: Tensor, seed: int, watch: Watch, session: Session = NO_SESSION
+    ) -> Iterator[Result]:
         """The run as far as each mark."""
         start, past = None, None
         for mark in [*(mark for mark in self.marks if mark < self.steps), self.steps]:
@@ -101,7 +137,7 @@ class Followed(FullBatch):
                 watch(done + history.iterations)
 
             leg = replace(self.solver, schedule=After(self.solver.schedule, done), max_iter=mark - done)
-            result = leg.run(self.problem, X, targets, seed=seed, start=start, watch=heard)
+            result = leg.run(self.problem, X, targets, seed=seed, start=start, watch=heard, slot=session.slot())
             past, start = past.followed_by(result.history) if past else result.history, result.blocks
             yield replace(result, history=past, schedule=self.solver.schedule)
             if result.status is not Status.MAX_ITER:

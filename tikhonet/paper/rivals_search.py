@@ -33,6 +33,9 @@ Heard = Callable[[int, Blocks], None]
 DROPOUT = ((0.0, 0.0), (0.1, 0.0), (0.1, 0.2), (0.2, 0.2))
 """Shares of inputs and of features."""
 SCALES = (0.5, 1.0, 1.41)
+TUNED = 10_000
+"""Rows that a tuning trial trains on, at most: on all of MNIST two hundred trials for each length would take hours.
+Final runs on more rows have the settings that were best on these."""
 BATCHES = (16, 32, 64, 128, 256, 512)
 
 
@@ -68,10 +71,10 @@ class Split:
 
     @cached_property
     def parts(self) -> dict[str, Part]:
-        """By stage: tuning never sees the test images, and a final run trains on the held-out rows too."""
+        """By stage: tuning never sees the test images, and a final run trains on all rows, the held-out ones too."""
         images, held = self.images, max(1, len(self.images.X_train) // 6)
         X, y = images.X_train, images.y_train
-        fitted = slice(min(len(X) - held, self.rows or len(X)))
+        fitted = slice(min(len(X) - held, self.rows or TUNED))
         tuning = X[fitted], y[fitted], X[-held:], y[-held:]
         final = X[: self.rows], y[: self.rows], images.X_test, images.y_test
         return {"tuning": Part.of(images.classes, *tuning), "final": Part.of(images.classes, *final)}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import torch
@@ -22,6 +23,9 @@ from tikhonet.paper.records import (
     pack_pictures,
     versions,
 )
+
+UNFINISHED = "unfinished"
+"""The folder of the states of trials that were stopped, each of which goes on from its own."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +135,14 @@ def run_stage(
         watch(0)
         found |= finished(folder, queue, identity)  # by another process meanwhile
         if (name := name_of((trial, method))) not in found:
-            record = do_trial(experiment, method, data, identity, trial, watch)
+            place = folder / UNFINISHED / name
+            record = do_trial(experiment, method.kept_in(place), data, identity, trial, watch)
             if any(other.method == method.name and other.pictures for other in found.values()):
                 record = replace(record, pictures={})  # a page shows one trial of a method
             append_record(folder, record)
+            rmtree(place, ignore_errors=True)
+            with suppress(OSError):  # others are there still, or nothing was kept
+                place.parent.rmdir()
             found[name] = record
         forecast.end(found[name])
     return [found[name_of(job)] for job in queue]

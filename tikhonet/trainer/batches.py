@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from tikhonet.network.graph import Array, tensor
 from tikhonet.problem.samples import Reduce, keep, rank_of
 
 Validation = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]
+Item = TypeVar("Item")
 
 
 class Batch(NamedTuple):
@@ -126,7 +127,8 @@ class ArrayBatches:
 class GivenBatches:
     """The user's own batches, (X, targets) or (X, targets, weight), in the order given at every pass.
 
-    Anything that can be iterated anew and has a length: a list, a torch DataLoader; images may have their shape.
+    Anything that can be iterated anew and has a length: a list, a torch DataLoader; images may have their shape. What a
+    pass draws by torch's own random numbers, such as the order of a DataLoader, the run's seed decides.
     """
 
     source: Iterable[tuple[Tensor, ...]]
@@ -143,9 +145,32 @@ class GivenBatches:
             ) from None
 
     def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
-        for batch in self.source:
-            X, *rest = (torch.as_tensor(part).to(self.device, self.dtype) for part in batch)
+        for batch in seeded(self.source, int(torch.randint(2**62, (), generator=generator))):
+            X, *rest = (torch.as_tensor(part).to(self.device, self.dtype) for part in parts_of(batch))
             yield Batch(X.flatten(1) if X.ndim > 2 else X, *rest)
+
+
+def parts_of(batch: Any) -> tuple[Any, ...]:
+    """The parts of a batch of the user's: inputs, targets or labels, and perhaps weights."""
+    if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
+        found = f"{len(batch)} parts" if isinstance(batch, (tuple, list)) else type(batch).__name__
+        raise ArgumentError("X", f"X must give batches (X, y) or (X, y, weight), got {found}; see its `Dataset`")
+    return tuple(batch)
+
+
+def seeded(source: Iterable[Item], seed: int) -> Iterator[Item]:
+    """One pass over a source whose use of torch's own random numbers begins with this seed; nobody else sees it."""
+    state, items = torch.Generator().manual_seed(seed).get_state(), None
+    while True:
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(state)
+            try:
+                items = iter(source) if items is None else items
+                item = next(items)
+            except StopIteration:
+                return
+            state = torch.get_rng_state()
+        yield item
 
 
 def as_batches(

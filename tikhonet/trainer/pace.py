@@ -1,8 +1,8 @@
 """How long the stochastic trainer's steps are, what guards them, and how often its statistics are renewed.
 
 A step's length is the relative change that it makes in its layer's pre-activations. It begins as long as the shortest
-runs want it, falls harmonically, sooner where batches are small and noisy (weights in a set or with a budget, which
-bound what noise can do, keep it), and linearly to the end of the run.
+runs want it, falls harmonically, sooner where batches are small and noisy (weights in a set, which bounds what noise
+can do, keep it, and those with a budget for longer), and linearly to the end of the run.
 Nothing may make the run diverge: a step after which the loss on the same rows is higher is undone and later ones are
 shorter, and when the running loss has risen far above its best the last good state comes back.
 """
@@ -113,7 +113,7 @@ class Pace:
         if self.preset.change is not None:
             return annealed * self.preset.change * self.converted
         first = min(self.largest, self.preset.first / self.depth)
-        return float(annealed * first / (1 + t / (self.preset.horizon * self.size**0.5)))
+        return float(annealed * first / (1 + t / (self.preset.horizon * self.size**self.preset.horizon_power)))
 
     @property
     def converted(self) -> float:

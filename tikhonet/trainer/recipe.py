@@ -36,6 +36,8 @@ class Preset:
     """A first step that is given is (3 / N)^depth_power as long in networks of N > 3 layers."""
     horizon: float = 50.0
     """Steps of 1000 rows after which a step is half as long; those of fewer rows, which are noisier, earlier."""
+    horizon_power: float = 0.5
+    """The power of the rows of a batch, in thousands, that the horizon grows by."""
     change: float | None = None
     """A first step in place of the rule's, after which steps fall linearly."""
     decay: float = 0.0
@@ -62,10 +64,14 @@ USUAL = Preset(
 LASTING = replace(USUAL, drop_inputs=0.2)
 """For long runs, which would fit the training rows too well otherwise."""
 CONFINED: dict[str, Any] = {"horizon": math.inf, "momentum": 0.9}
-"""The steps of weights in a set or with a budget: they fall linearly alone, since what is cut off leaves something to
-mend to the end, and remember their direction for longer, since the noise of single batches keeps entries from zero."""
-SPARSE = replace(USUAL, **CONFINED, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0)
-"""With a budget: few weights are a regulariser themselves, and want less of the others (docs/log/sparse.md)."""
+"""The steps of weights in a set: they fall linearly alone, since what is cut off leaves something to mend to the end,
+and remember their direction for longer, since the noise of single batches keeps entries from zero."""
+SPARSE = replace(
+    USUAL, momentum=0.9, horizon=300.0, horizon_power=1.0, ridge_V=0.01, drop_inputs=0.05, drop_features=0.0
+)
+"""With a budget: few weights are a regulariser themselves, and want less of the others. What is cut off leaves
+something to mend to the end, so steps stay long for longer; those of small batches do not, since pruning goes by their
+noise too (docs/log/sparse.md)."""
 IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0, widest=512, horizon=200.0)
 """For networks of images: a patch has few entries, so the whole inverse is cheap; that of a dense layer on an image is
 not. Filters that all positions share want long steps for longer, and batches of 125 to 250 (docs/log/images.md)."""
