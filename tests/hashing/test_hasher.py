@@ -255,7 +255,11 @@ def test_a_saved_hasher_gives_the_same_codes(tmp_path):
         ({}, {"y": np.tile([[1, -1, 1], [-1, 1, 1]], (15, 1))}, "0 or 1 where labels have columns, got -1 to 1"),
         ({}, {"y": np.full(30, 0.5)}, "different numbers"),
         ({}, {"y": np.arange(60).reshape(30, 2)}, "indicator matrix of labels"),
-        ({"structure": 0.5}, {"y": None}, 'structure must be "auto" or 1 where there is no y, got 0.5; or pass y'),
+        (
+            {"structure": 0.5},
+            {"y": None},
+            'structure must be "auto", "open" or 1 where there is no y, got 0.5; or pass y',
+        ),
         ({"codes": "classes"}, {"y": None}, "needs labels y, got none"),
         ({}, {"similarity": np.eye(30)}, "got both: y of 30 rows and a similarity of shape .30, 30."),
         ({}, {"y": None, "similarity": np.ones((30, 29))}, "similarity must be a square matrix, .*30, 29"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from tests.hashing import slow
-from tikhonet.hashing.ties import Counts, Tied, average_precision, precision_at
+from tikhonet.hashing.ties import Counts, Tied, average_precision, count_by, precision_at
 
 BINS = 9
 
@@ -93,3 +93,13 @@ def test_a_query_without_relevant_items_has_no_average_precision_and_precision_z
 def test_printing_shows_the_value_and_both_bounds():
     assert str(Tied(0.25, 0.2, 0.3)) == "0.2500 (0.2000 to 0.3000 by the order of ties)"
     assert Tied(0.25, 0.2, 0.3).to_dict() == {"expected": 0.25, "lower": 0.2, "upper": 0.3}
+
+
+def test_counts_of_real_distances_have_one_place_for_each_different_distance():
+    distances = np.array([[0.5, 0.25, 0.5, 2.0]])
+    counts, none = count_by(distances, np.array([[True, False, False, True]]), np.zeros((1, 4), bool))
+    assert counts.items.tolist() == [[1, 2, 1, 0]]
+    assert counts.relevant.tolist() == [[0, 1, 1, 0]]
+    assert none.all_relevant.tolist() == [0]
+    # the tied pair holds the relevant one first or second: (1/2 + 2/4) / 2 or (1/3 + 2/4) / 2
+    assert average_precision(counts).expected[0] == pytest.approx(((1 / 2 + 1 / 3) / 2 + 2 / 4) / 2)

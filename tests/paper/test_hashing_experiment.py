@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import average_precision_score
 
 from tests.paper.tiny import HASHING, TINY_HASHING, small_database
 from tikhonet.data import Dataset
-from tikhonet.hashing import evaluate, hamming
+from tikhonet.hashing import evaluate, hamming, signs
 from tikhonet.network.graph import Network
-from tikhonet.paper.baselines.classical_hashes import ITQ
+from tikhonet.paper.baselines.classical_hashes import ITQ, as_rows
 from tikhonet.paper.experiment import load_records
 from tikhonet.paper.hash_coders import shown
 from tikhonet.paper.hashing_experiment import neighbours
@@ -19,7 +20,7 @@ from tikhonet.paper.records import FILE, RecordError
 from tikhonet.paper.runner import run
 
 QUICK, FULL = HASHING.sizes
-TRAINED = ["mixed", "bcd", "fewer", "words", "admm", "penalty", "adam", "same", "short"]
+TRAINED = ["mixed", "open", "bcd", "fewer", "words", "admm", "penalty", "adam", "same", "short"]
 WAYS = [*TRAINED, "classifier", "sdh", "pq", "itq", "pca", "random"]
 
 
@@ -79,10 +80,12 @@ def test_few_images_get_passes_of_their_own_in_the_full_size():
 
 
 def test_every_trial_leaves_measures_with_their_bounds_and_a_report_of_the_codes(records, data):
-    assert len(records) == 30
+    assert len(records) == 32
     for record in records.values():
         assert 0 <= record.neighbours["neighbour_recall"] <= 1
         assert 1 <= record.codes["distinct"] <= len(data.X)
+        assert 0 < record.asymmetric["asymmetric_precision"] <= 1
+        assert 0 <= record.asymmetric["asymmetric_recall"] <= 1
         if record.way == "pq":
             continue
         tied = record.retrieval["mean_average_precision"]
@@ -108,6 +111,19 @@ def test_the_measures_are_those_of_the_methods_codes(records, data):
     fitted = ITQ(16).fit(data.X, data.y, 0)
     found = evaluate(fitted.codes(data.X_query), data.y_query, fitted.codes(data.X), data.y, n_bits=16)
     assert records["itq-16"].retrieval == json.loads(json.dumps(found.to_dict()))
+
+
+def test_real_scores_of_queries_order_codes_as_exact_products_do(records, data):
+    fitted = ITQ(16).fit(data.X, data.y, 0)
+    base = signs(fitted.codes(data.X), 16)
+    products = fitted.scores(as_rows(data.X_query)).numpy() @ base.T
+    same = data.y_query[:, None] == data.y
+    found = [average_precision_score(*pair) for pair in zip(same, products, strict=True)]
+    assert records["itq-16"].asymmetric["asymmetric_precision"] == pytest.approx(np.mean(found), abs=0.01)
+
+
+def test_curves_are_kept_of_the_length_that_a_page_shows(records):
+    assert {record.bits for record in records.values() if "curve" in record.retrieval} == {16}
 
 
 def test_one_classifier_serves_every_length(records):
@@ -186,7 +202,7 @@ def test_a_diverged_training_is_recorded_as_such(data, tmp_path):
 def test_a_way_stands_for_all_of_its_lengths_and_unknown_names_are_refused():
     known = methods(QUICK).values()
     assert [method.name for method in HASHING.choose(known, ["itq", "bcd-32"])] == ["itq-16", "bcd-32", "itq-32"]
-    with pytest.raises(ValueError, match=r"solvers must be among mixed, bcd, .* such as mixed-16, got bcd-48"):
+    with pytest.raises(ValueError, match=r"solvers must be among mixed, open, bcd, .* such as mixed-16, got bcd-48"):
         HASHING.choose(known, ["bcd-48"])
 
 
@@ -205,6 +221,15 @@ def test_the_split_of_5000_images_keeps_the_whole_database_and_takes_classes_by_
     np.testing.assert_array_equal(data.X_train, data.X[data.trained])
     everything = read_database("mnist", fake)
     assert (len(everything.X_train), len(everything.X_query)) == (6000, 1200)
+
+
+def test_the_small_settings_search_what_they_learn_from_and_keep_no_pictures():
+    data = read_database("mnist-small", fake)
+    assert (len(data.X), len(data.X_train), len(data.X_query)) == (2500, 2500, 500)
+    assert not data.pictured
+    sized = FULL.for_rows(2500, shallow=True)
+    assert sized.bits == (16, 32, 48, 64)
+    assert methods(sized)["admm-48"].solver.beta != methods(sized)["penalty-48"].solver.beta
 
 
 def test_rows_are_spread_over_classes_without_repetition():

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -96,6 +97,7 @@ class Plan:
         sets, data = [self.validation(part) for part in held_out], self.tensors(rows)
         slots = partial(self.session.slot, partial(names, rows))
         start |= {"reduce": self.reduce, "metric": self.target.judge(), "slots": slots}
+        start["units"] = torch.from_numpy(self.scaling.scale)
         return Course(method, solver, self.problem, *data, sets, self.seed, **start)
 
     def train(self, rows: Rows, held_out: Sequence[Rows] = (), *, epochs: int | None = None, **start: Any) -> Trained:
@@ -164,7 +166,8 @@ class Plan:
     def finish(self, trained: Trained, rows: Rows, strength: float) -> Fitted:
         """The head on these rows, and all that is kept."""
         model = self.with_head(trained, rows, strength)
-        zeros = cause_of_zeros(self.parameters, self.problem, model)
+        problem = self.problem if set(self.network.learned) <= set(model.W) else Problem(model.network)
+        zeros = cause_of_zeros(self.parameters, problem, model)
         ended = trained.iterations, trained.status, trained.history, trained.certificate
         keeps = hasattr(self.parameters, "partial_fit")
         memory = Memory.after_fit(trained.state, rows, strength, self.unit) if keeps else Memory()

@@ -102,6 +102,8 @@ class Course:
     """The places of checkpoints, one for each run of the solver after the other."""
     metric: Metric | None = None
     """What epochs are judged by; None is the loss."""
+    units: Tensor = field(default_factory=lambda: torch.ones(()))
+    """What each feature was divided by."""
 
     @property
     def uneven_weight(self) -> Tensor | None:

@@ -30,6 +30,7 @@ from tikhonet.hashing.codes import CodeReport, code_report, pack
 from tikhonet.hashing.codewords import codewords
 from tikhonet.hashing.directions import rotations
 from tikhonet.hashing.mixture import MixedCodes, Mixture, takes_experts
+from tikhonet.hashing.opened import Opened, train_open
 from tikhonet.model.heads import HeadKind, TrainedHead
 from tikhonet.model.model import Model
 from tikhonet.model.scaling import Standard, spread
@@ -52,8 +53,10 @@ class Supervision:
     classes: NDArray[Any] | None = None
     """The labels that the columns stand for, where y named them."""
 
-    def share(self, structure: float | Literal["auto"]) -> float | None:
+    def share(self, structure: float | Literal["auto", "open"]) -> float | None:
         """The share of bits that know neighbours; None where held-out rows choose it."""
+        if structure == "open":
+            return 1.0
         if structure != "auto":
             return float(structure)
         return None if self.kind in ("classes", "sets") else float(self.kind == "nothing")
@@ -129,6 +132,8 @@ class Codes(Target):
     """How far on the other side an output must lie to turn a learned bit that fits the labels."""
     share: float | None = 0.0
     """Of bits that know neighbours; None is chosen on rows kept aside."""
+    opens: bool = False
+    """Whether all bits come from coordinates that serve classes never seen."""
     start: Start | None = None
     mixture: Mixture = Mixture()
     report: CodeReport | None = None
@@ -175,6 +180,11 @@ class Codes(Target):
     def train(self, course: Course) -> Trained:
         """Train in rounds, with steps of the codes between them."""
         assert self.start is not None
+        if self.opens:
+            last = self.mixture.structure
+            labels = torch.from_numpy(self.supervision.Y).to(course.X.device)
+            trained, found = train_open(course, labels, self.n_bits, last if isinstance(last, Opened) else None)
+            return replace(trained, kept=Mixture(self.n_bits, (), found))
         targets = self.start.targets(self.supervision.Y)
         squares = torch.tensor([np.square(targets).sum(1).sum(), len(targets)], dtype=torch.float64)
         total, rows = course.reduce(squares).tolist()

@@ -93,12 +93,12 @@ def nearest(Z: Tensor) -> Tensor:
     return distances.topk(min(NEAREST, len(Z) - 1), dim=1, largest=False).indices
 
 
-def sample(Z: Tensor, reduce: Reduce) -> Tensor:
-    """The first rows of every rank, up to `SAMPLE` in all, in one order on all of them."""
+def sample(Z: Tensor, reduce: Reduce, most: int = SAMPLE) -> Tensor:
+    """The first rows of every rank, up to so many in all, in one order on all of them."""
     rank, ranks = rank_of(reduce)
     if ranks == 1:
-        return Z[:SAMPLE]
-    each = SAMPLE // ranks
+        return Z[:most]
+    each = most // ranks
     places = Z.new_zeros(ranks, each, Z.shape[1] + 1)
     mine = Z[:each]
     places[rank, : len(mine), :-1], places[rank, : len(mine), -1] = mine, 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -48,11 +48,13 @@ class BCDHasher(BCDEstimator):
     codes : {"learned", "classes"}, default="learned"
         The codes of the training rows are a block of the descent, or stay as they start: a codeword for each class,
         far from all others.
-    structure : "auto" or float, default="auto"
+    structure : "auto", "open" or float, default="auto"
         The share of the bits, 0 to 1, that know neighbours instead of labels. "auto" measures seven shares on up to
         a thousand rows kept aside, and takes the one that finds most true neighbours of those that lose no more
         than 0.01 of the labels' mean average precision (`mixture_`). It is a third where there are fewer than 200
-        rows, 0 for numbers and for a similarity, whose codes have an order already, and 1 without y.
+        rows, 0 for numbers and for a similarity, whose codes have an order already, and 1 without y. "open" is for
+        queries whose classes y may not have: no network is trained, and all bits are signs of directions of the
+        inputs, turned by the labels as far as that helps classes held out.
     supervision : float, default=3.0
         How far on the other side the network's output must at least lie to turn a learned bit that fits the labels.
     target : {"auto", "classes", "numbers"}, default="auto"
@@ -92,7 +94,7 @@ class BCDHasher(BCDEstimator):
         "loss": [StrOptions({"squared"})],
         "n_bits": [Interval(Integral, FEWEST_BITS, MOST_BITS, closed="both")],
         "codes": [StrOptions({"learned", "classes"})],
-        "structure": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both")],
+        "structure": [StrOptions({"auto", "open"}), Interval(Real, 0, 1, closed="both")],
         "supervision": [POSITIVE],
         "target": [StrOptions({"auto", "classes", "numbers"})],
     }
@@ -135,6 +137,9 @@ class BCDHasher(BCDEstimator):
         target = Codes(
             supervision, self.n_bits, self.codes == "learned", self.supervision, supervision.share(self.structure)
         )
+        if self.structure == "open":
+            self._check_open(supervision.kind)
+            target = replace(target, opens=True)
         return self._keep(fit(self, rows, target, last=self._last), inputs)
 
     def _check_sources(self, y: Any, similarity: Any) -> None:
@@ -151,9 +156,24 @@ class BCDHasher(BCDEstimator):
         elif self.codes == "classes":
             message = f'codes="classes" needs labels y, got none; use codes="learned" with {name}'
             raise ArgumentError("codes", message)
-        elif similarity is None and self.structure not in ("auto", 1):
+        elif similarity is None and self.structure not in ("auto", "open", 1):
             raise ArgumentError(
-                "structure", f'structure must be "auto" or 1 where there is no y, got {self.structure}; or pass y'
+                "structure",
+                f'structure must be "auto", "open" or 1 where there is no y, got {self.structure}; or pass y',
+            )
+
+    def _check_open(self, kind: str) -> None:
+        """Raise where directions of the inputs cannot be all that codes are made of."""
+        if kind not in ("classes", "nothing"):
+            raise ArgumentError(
+                "structure",
+                f'structure="open" needs one class a row in y, or no y, got {kind}; use structure="auto"',
+            )
+        if self.constraint is not None or self._budget() is not None or self.codes == "classes":
+            raise ArgumentError(
+                "structure",
+                'structure="open" takes no constraint, no budget of weights and no codes="classes", since it trains no '
+                'network; leave them out or use structure="auto"',
             )
 
     @property

@@ -14,6 +14,7 @@ from tikhonet.estimators.solvers import Course, Trained
 from tikhonet.hashing.code_training import CodeBlock, train_codes
 from tikhonet.hashing.experts import MOST_CLASSES, Experts
 from tikhonet.hashing.frontier import BASE, FEWEST, QUERIES, SHARES, Pair, Share, chosen, frontier
+from tikhonet.hashing.opened import Opened
 from tikhonet.hashing.structure import Structure
 from tikhonet.trainer.batches import add_numbers
 
@@ -45,7 +46,7 @@ class Mixture:
 
     bits: int = 0
     frontier: tuple[Share, ...] = ()
-    structure: Structure | Experts | None = field(default=None, repr=False, compare=False)
+    structure: Structure | Experts | Opened | None = field(default=None, repr=False, compare=False)
 
     def taken(self, n_bits: int) -> Share | None:
         """What the share that was chosen was worth.
@@ -111,7 +112,7 @@ class MixedCodes:
         course, rows = self.course, len(self.course.X)
         found: list[Share] = []
         near = last.structure if last else None
-        if last and near:
+        if last and near and not isinstance(near, Opened):
             share = last.bits / self.n_bits
         else:
             near = self.axes(round((max(SHARES) if share is None else share) * self.n_bits))

@@ -14,6 +14,7 @@ the numbers of items and of relevant ones at each distance; nothing is sorted.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,24 @@ def count(queries: Codes, base: Codes, relevant: Rows) -> Counts:
         found = np.bincount((keys + starts).ravel(), minlength=2 * bins * len(keys))
         table[rows] = found.reshape(-1, 2, bins)
     return Counts(table.sum(1), table[:, 1])
+
+
+def count_by(distances: NDArray[Any], *relevant: NDArray[np.bool_]) -> list[Counts]:
+    """The counts for distances of any kind, queries x items, one for each notion of what is relevant.
+
+    Here d numbers the different distances of a query, the nearest first.
+    """
+    order = np.argsort(distances, axis=1)
+    sorted_ = np.take_along_axis(distances, order, 1)
+    place = np.zeros(distances.shape, np.int64)
+    np.cumsum(sorted_[:, 1:] > sorted_[:, :-1], axis=1, out=place[:, 1:])
+    place += distances.shape[1] * np.arange(len(distances))[:, None]
+
+    def numbers(chosen: NDArray[np.int64]) -> Integers:
+        return np.bincount(chosen, minlength=distances.size).reshape(distances.shape)
+
+    items = numbers(place.ravel())
+    return [Counts(items, numbers(place[np.take_along_axis(right, order, 1)])) for right in relevant]
 
 
 @dataclass(frozen=True)

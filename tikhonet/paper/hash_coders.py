@@ -1,4 +1,4 @@
-"""Ways to make codes, all with one call: rows and labels in, a function from rows to packed codes out.
+"""Ways to make codes, all with one call: rows and labels in, a function from rows to scores out, whose signs are bits.
 
 The networks of all of them are the same, and see inputs in units of their own spread. Back-propagation, ADMM and
 quadratic penalties train towards a codeword for each class, as `BCDHasher` does with codes="classes".
@@ -21,17 +21,18 @@ from torch import Tensor
 
 from tikhonet.descent.result import Status
 from tikhonet.estimators import BCDClassifier
-from tikhonet.hashing.codes import Codes, code_report, pack
+from tikhonet.hashing.codes import code_report, pack, signs
 from tikhonet.hashing.codewords import codewords
 from tikhonet.hashing.engines import require_faiss
 from tikhonet.hashing.hasher import BCDHasher
 from tikhonet.hashing.neighbours import NEAREST, neighbour_recall, true_neighbours
 from tikhonet.hashing.retrieval import evaluate
+from tikhonet.hashing.ties import average_precision, count_by, precision_at
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.graph import Network
 from tikhonet.paper.baselines.admm import QuadraticPenalty
 from tikhonet.paper.baselines.backprop import Backprop
-from tikhonet.paper.baselines.classical_hashes import ClassifierHash, Hash
+from tikhonet.paper.baselines.classical_hashes import ClassifierHash, Hash, as_rows
 from tikhonet.paper.experiment import Method, Watch
 from tikhonet.paper.labelled_images import Database
 from tikhonet.paper.network_trials import plain
@@ -40,12 +41,12 @@ from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.objective import Problem
 
 Rows = NDArray[Any]
-Coder = Callable[[Rows], Codes]
+Coder = Callable[[Rows], Rows]
 Trained = tuple[Coder, dict[str, Any]]
-"""A function from rows to packed codes, and the fields of the record that tell of its training."""
+"""A function from rows to real scores, and the fields of the record that tell of its training."""
 CHUNK = 8192
-ASKED = 1000
-"""Queries whose true neighbours are sought."""
+ASKED, PART = 1000, 100
+"""Queries whose true neighbours are sought, and how many of them at a time."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class HashMethod(Method):
 
     way: str = field(kw_only=True)
     bits: int = field(kw_only=True)
+    curve: bool = field(kw_only=True, default=True)
+    """Whether the record keeps precision and recall of every radius, which a page shows of one length."""
 
     @property
     def group(self) -> str:
@@ -64,15 +67,35 @@ class HashMethod(Method):
 
     def judge(self, coder: Coder, data: Database) -> dict[str, Any]:
         """The fields of the record that tell how good the codes are: retrieval, the codes themselves, neighbours."""
-        base, queries = coder(data.X), coder(data.X_query)
-        asked, k = slice(ASKED), nearest(len(base))
+        scores, asked = coder(data.X_query), slice(ASKED)
+        base, queries, k = pack(coder(data.X)), pack(scores), nearest(len(data.X))
         labels = {"query_labels": data.y_query[asked], "base_labels": data.y}
         found = neighbour_recall(queries[asked], data.X_query[asked], base, data.X, k=k, **labels)
+        retrieval = evaluate(queries, data.y_query, base, data.y, n_bits=self.bits).to_dict()
+        if not self.curve:
+            del retrieval["curve"]
+        stored = signs(base, self.bits)
         return {
-            "retrieval": evaluate(queries, data.y_query, base, data.y, n_bits=self.bits).to_dict(),
+            "retrieval": retrieval,
             "codes": code_report(base, self.bits).to_dict(),
             "neighbours": {"neighbour_recall": found.expected, "k": k, "asked": len(queries[asked])},
+            "asymmetric": by_distances(lambda rows: -(scores[rows] @ stored.T), data, k),
         }
+
+
+def by_distances(distances: Callable[[slice], Rows], data: Database, k: int) -> dict[str, float]:
+    """Mean average precision and recall of neighbours where real distances of the queries give the order."""
+    truth, average, found = torch.from_numpy(data.X.astype(np.float32)), [], []
+    for start in range(0, min(ASKED, len(data.X_query)), PART):
+        rows = slice(start, min(start + PART, ASKED, len(data.X_query)))
+        same = data.y_query[rows][:, None] == data.y
+        asked = torch.from_numpy(data.X_query[rows].astype(np.float32))
+        near = true_neighbours(asked, truth, k, torch.from_numpy(same))
+        labels, neighbours = count_by(distances(rows), same, near)
+        average.append(average_precision(labels).expected)
+        found.append(precision_at(neighbours, k).expected * k / near.sum(1))
+    means = {"asymmetric_precision": average, "asymmetric_recall": found}
+    return {name: float(np.concatenate(parts).mean()) for name, parts in means.items()}
 
 
 def nearest(rows: int) -> int:
@@ -99,7 +122,7 @@ class Hasher(HashMethod):
     def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained:
         model = BCDHasher(network=self.network, n_bits=self.bits, random_state=seed, **self.parameters)
         fields = fit(model, X, y, watch)
-        return by_chunks(model.transform), fields | {"mixture": model.mixture_.to_dict()}
+        return by_chunks(model.decision_function), fields | {"mixture": model.mixture_.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -118,7 +141,8 @@ class Classifier(Hasher):
             model = BCDClassifier(network=self.network, random_state=seed, **self.parameters)
             self.kept[:] = [(seed, X, model, fit(model, X, y, watch))]
         _, _, model, fields = self.kept[0]
-        return by_chunks(ClassifierHash(self.bits, model).assign(seed).codes), fields
+        words = ClassifierHash(self.bits, model).assign(seed)
+        return by_chunks(lambda rows: signs(words.codes(rows), self.bits)), fields
 
 
 @dataclass(frozen=True)
@@ -147,10 +171,11 @@ class ToCodewords(HashMethod):
         training = self.solver.run(problem, inputs, targets, seed=seed, watch=lambda epoch, _: watch(epoch.number))
         W, V = training.blocks.W, training.blocks.V
 
-        def codes(rows: Rows) -> Codes:
-            return pack((self.network.features(scaled(scaling, rows), W) @ V.T).numpy())
+        def scores(rows: Rows) -> Rows:
+            found: Rows = (self.network.features(scaled(scaling, rows), W) @ V.T).numpy()
+            return found
 
-        return by_chunks(codes), {
+        return by_chunks(scores), {
             "seconds": spent + sum(epoch.seconds for epoch in training.epochs),
             "passes": len(training.epochs),
             "loss": [finite(epoch.loss) for epoch in training.epochs],
@@ -175,7 +200,7 @@ class Classical(HashMethod):
         fitted = self.make(self.bits).fit(X, y, seed)
         message = "Fitted in closed form or by a fixed number of steps."
         fields = {"seconds": time.perf_counter() - clock, "loss": [], "status": "FITTED", "message": message}
-        return fitted.codes, fields
+        return by_chunks(lambda rows: fitted.scores(as_rows(rows)).numpy()), fields
 
 
 @dataclass(frozen=True)
@@ -200,28 +225,21 @@ class Quantised(HashMethod):
         message = "Fitted by faiss's k-means."
         fields = {"seconds": time.perf_counter() - clock, "loss": [], "status": "FITTED", "message": message}
 
-        def coder(rows: Rows) -> Codes:
+        def coder(rows: Rows) -> Rows:
             return np.asarray(quantiser.decode(quantiser.compute_codes(padded(rows, width)))[:, : X.shape[1]])
 
         return coder, fields
 
     def judge(self, coder: Coder, data: Database) -> dict[str, Any]:
-        base, queries = torch.from_numpy(coder(data.X)), torch.from_numpy(data.X_query[:ASKED].astype(np.float32))
-        truth, k = torch.from_numpy(data.X.astype(np.float32)), nearest(len(base))
-        average, found = [], []
-        for rows in torch.arange(len(queries)).split(100):
-            same = torch.from_numpy(data.y_query[rows.numpy()][:, None] == data.y)
-            order = (base.square().sum(1) - 2 * queries[rows] @ base.T).argsort(dim=1, stable=True)
-            right = same.gather(1, order).double()
-            precision = right.cumsum(1) / torch.arange(1, len(base) + 1)
-            average.append((precision * right).sum(1) / right.sum(1))
-            near = torch.from_numpy(true_neighbours(queries[rows], truth, k, same))
-            found.append(near.gather(1, order[:, :k]).sum(1) / near.sum(1))
-        mean = float(torch.cat(average).mean())
+        base, queries, k = coder(data.X), data.X_query.astype(np.float32), nearest(len(data.X))
+        squares = np.square(base).sum(1)
+        found = by_distances(lambda rows: squares - 2 * queries[rows] @ base.T, data, k)
+        mean = found["asymmetric_precision"]
         return {
             "retrieval": {"mean_average_precision": {"expected": mean, "lower": mean, "upper": mean}},
-            "codes": {"distinct": len(np.unique(base.numpy(), axis=0)), "codes": len(base), "n_bits": self.bits},
-            "neighbours": {"neighbour_recall": float(torch.cat(found).mean()), "k": k, "asked": len(queries)},
+            "codes": {"distinct": len(np.unique(base, axis=0)), "codes": len(base), "n_bits": self.bits},
+            "neighbours": {"neighbour_recall": found["asymmetric_recall"], "k": k, "asked": min(ASKED, len(queries))},
+            "asymmetric": found,
         }
 
 
@@ -255,9 +273,9 @@ def fit(model: BCDHasher | BCDClassifier, X: Rows, y: Rows, watch: Watch) -> dic
     }
 
 
-def by_chunks(codes: Coder) -> Coder:
-    """The codes of some thousand rows at a time: the estimators compute in float64."""
-    return lambda X: np.concatenate([codes(X[start : start + CHUNK]) for start in range(0, len(X), CHUNK)])
+def by_chunks(scores: Coder) -> Coder:
+    """The scores of some thousand rows at a time: the estimators compute in float64."""
+    return lambda X: np.concatenate([scores(X[start : start + CHUNK]) for start in range(0, len(X), CHUNK)])
 
 
 def scaled(scaling: Scaling, X: Rows) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, ClassVar
@@ -10,10 +11,11 @@ from tikhonet.hashing.ties import Tied
 from tikhonet.paper.comparison import Comparison, Row
 from tikhonet.paper.records import Record
 
-DASHED = ("fewer", "words", "same", "short", "sdh", "pca", "random")
+DASHED = ("open", "fewer", "words", "same", "short", "sdh", "pca", "random")
 """Drawn with dashed lines, beside another method of the same colour."""
 SHORTER = {
     "BCD, labels and neighbours": "BCD, both",
+    "BCD, open to new classes": "BCD, open",
     "Adam, as many passes": "Adam, same",
     "Adam, fewer passes": "Adam, short",
     "Product quantisation": "PQ",
@@ -41,10 +43,12 @@ class HashRecord(Record):
     """`CodeReport.to_dict()` of the database."""
     neighbours: dict[str, Any] = field(default_factory=dict)
     """How many of the truly nearest images of the query's class are found: `recall` of so many (`k`), by `queries`."""
+    asymmetric: dict[str, Any] = field(default_factory=dict)
+    """mAP and recall of neighbours where the order is that of the queries' real scores against stored codes."""
     mixture: dict[str, Any] = field(default_factory=dict)
     """`Mixture.to_dict()`, where some bits know neighbours."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"neighbours", "mixture"})
+    later: ClassVar[frozenset[str]] = frozenset({"neighbours", "mixture", "asymmetric"})
 
     @property
     def score(self) -> float | None:
@@ -100,7 +104,10 @@ class Coding(Row):
 
         None where a record does not have it: those of version 0.1, and of methods whose codes have no Hamming distance.
         """
-        found = [(record.retrieval | record.codes | record.neighbours).get(name) for record in self.records]
+        found = [
+            (record.retrieval | record.codes | record.neighbours | record.asymmetric).get(name)
+            for record in self.records
+        ]
         known = [value for value in found if value is not None]
         return fmean(known) if known and len(known) == len(found) else None
 
@@ -120,4 +127,8 @@ class Hashing(Comparison[Coding]):
     @property
     def shown(self) -> int | None:
         """The length to show curves and pictures of; None where everything diverged."""
-        return SHOWN_BITS if SHOWN_BITS in self.lengths else max(self.lengths, default=None)
+        return shown_length(self.lengths) if self.lengths else None
+
+
+def shown_length(lengths: Sequence[int]) -> int:
+    return SHOWN_BITS if SHOWN_BITS in lengths else max(lengths)

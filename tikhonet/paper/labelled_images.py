@@ -2,8 +2,8 @@
 
 The database is a data set's training part, the queries are its test part. Either all of the database is trained on, and
 all test images are queries; or 5,000 of its images, each class by its share, and 1,000 queries; or, for all methods and
-lengths in little time, these 5,000 are the database too. Or three classes are unseen: they alone are searched, and the
-other ones alone are trained on.
+lengths in little time, 2,500 images, which are the database too, and 500 queries. Or three classes are unseen: they
+alone are searched, and the other ones alone are trained on.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from tikhonet.data.gist import gist
 
 SETS = ("digits", "mnist", "fashion-mnist")  # the digits are scikit-learn's of 8 x 8 pixels
 TRAINED, QUERIES, UNSEEN = 5000, 1000, 3
+SMALL = 2500, 500
+"""Images and queries of the settings in which every method makes codes of every length."""
 TRIALS = (0, 1, 2)
 """The seeds that are run where none are asked for."""
 FOLDS, REPEATS = 3, 2
@@ -222,12 +224,12 @@ class Database:
     trained: NDArray[Any] | None = None
     unseen: bool = False
     """Whether a trial keeps `UNSEEN` classes from the training, and searches these alone."""
+    pictured: bool = True
+    """Whether records keep what was found as pictures."""
 
     def __post_init__(self) -> None:
-        for part, X, y, images in (
-            ("", self.X, self.y, self.images),
-            ("_query", self.X_query, self.y_query, self.query_images),
-        ):
+        base, queries = (self.X, self.y, self.images), (self.X_query, self.y_query, self.query_images)
+        for part, (X, y, images) in (("", base), ("_query", queries)):
             check_rows(part, X, y)
             if len(images) != len(X) or images.dtype != np.uint8:
                 raise ValueError(
@@ -257,16 +259,9 @@ class Database:
             return Trial(self.X_train, self.y_train, self)
         drawn = np.random.default_rng(seed).choice(np.unique(self.y), UNSEEN, replace=False)
         base, queries = np.isin(self.y, drawn), np.isin(self.y_query, drawn)
-        searched = replace(
-            self,
-            X=self.X[base],
-            y=self.y[base],
-            X_query=self.X_query[queries],
-            y_query=self.y_query[queries],
-            images=self.images[base],
-            query_images=self.query_images[queries],
-        )
-        return Trial(self.X[~base], self.y[~base], searched)
+        found = {name: getattr(self, name)[base] for name in ("X", "y", "images")}
+        asked = {name: getattr(self, name)[queries] for name in ("X_query", "y_query", "query_images")}
+        return Trial(self.X[~base], self.y[~base], replace(self, **found, **asked))
 
     def describe(self) -> dict[str, Any]:
         """Everything that identifies the data in a record; the digest is of all that is learned from and searched."""
@@ -300,8 +295,9 @@ def read_database(name: str, read: Callable[[str, str], Dataset]) -> Database:
         raise ValueError(f"name must be one of {', '.join(SETTINGS)}, got {name!r}")
     setting = SETTINGS[name]
     base, queries = (read(setting.data, split) for split in ("train", "test"))
-    trained = spread_over_classes(base.y, TRAINED) if setting.part else None
-    asked = spread_over_classes(queries.y, QUERIES) if setting.part else np.arange(len(queries))
+    rows, asks = SMALL if setting.small else (TRAINED, QUERIES)
+    trained = spread_over_classes(base.y, rows) if setting.part else None
+    asked = spread_over_classes(queries.y, asks) if setting.part else np.arange(len(queries))
     kept = np.arange(len(base)) if trained is None or not setting.small else trained
     return Database(
         gist(base.values[kept]) if setting.gist else base.X[kept],
@@ -316,6 +312,7 @@ def read_database(name: str, read: Callable[[str, str], Dataset]) -> Database:
         base.classes,
         None if setting.small else trained,
         setting.unseen,
+        not setting.small,
     )
 
 

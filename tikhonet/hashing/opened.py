@@ -1,0 +1,207 @@
+"""Bits for classes that nobody has labels of: directions of the inputs that whole classes, held out, have chosen.
+
+What a network learns of its classes says little of others, so these bits are signs of linear coordinates of the rows.
+Labels say how to turn them: the agreement of two codes shall go with nearness, and with having one class as far as that
+helps classes which the directions have not seen,
+
+    maximise over R:  mean over rows i of  corr over rows j of ( <h_i, h_j>,  pull [y_i = y_j] - |z_i - z_j| / spread ),
+
+with h = tanh(sharpness Z R) and Z the leading principal coordinates. The same with the real scores of row i in place of
+h_i counts half as much: a query may keep them. The pull, and whether features count in units as given or in those of
+their own spread, are chosen on classes held out, each third of them once.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tikhonet.descent.certificates import Certificate, Check
+from tikhonet.descent.result import NOT_CLAIMED, Status
+from tikhonet.descent.stationarity import Stationarity
+from tikhonet.estimators.solvers import Course, Trained
+from tikhonet.hashing.codes import pack, signs
+from tikhonet.hashing.directions import rotation, sample, unit
+from tikhonet.hashing.structure import principal_axes
+from tikhonet.hashing.ties import average_precision, count_by
+from tikhonet.network.graph import BIAS, Network
+from tikhonet.trainer.training import Epoch
+
+ROWS = 5000
+"""Rows that the directions learn from, of all ranks together."""
+STEPS, EPOCHS, BATCH, RATE = 20, 10, 256, 0.02
+"""Steps of an epoch, epochs, rows of a step and its length."""
+SHORT = 3
+"""Epochs of a trial with classes held out."""
+SHARPEST = 3.0
+REAL = 0.5
+"""How much the real scores of a row count beside its bits."""
+PULLS = (1.0, 4.0)
+FOLDS, HELD = 3, 600
+"""Parts that the classes are held out in, and rows of a part that are sought and searched."""
+
+Watch = Callable[[Epoch], bool | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """Scores `x D - threshold` of scaled rows, whose signs are the bits, and what was chosen for them."""
+
+    D: Tensor
+    threshold: Tensor
+    pull: float
+    as_given: bool
+    """Whether features count in units as given."""
+
+    def scores(self, X: Tensor) -> Tensor:
+        return X @ self.D.to(X) - self.threshold.to(X)
+
+    def network(self, network: Network) -> tuple[Network, dict[tuple[int, int], Tensor], Tensor]:
+        """A network with these scores: a layer of their positive and negative parts, whose difference V takes."""
+        bits = self.D.shape[1]
+        both, eye = torch.cat([self.D, -self.D], 1).T.contiguous(), torch.eye(bits).to(self.D)
+        shift = torch.cat([-self.threshold, self.threshold])[:, None]
+        edges = {(1, 0): "dense", (1, BIAS): "bias"}
+        return (
+            Network((network.shapes[0], 2 * bits), edges),
+            {(1, 0): both, (1, BIAS): shift},
+            torch.cat([eye, -eye], 1),
+        )
+
+
+def train_open(course: Course, labels: Tensor, bits: int, last: Opened | None = None) -> tuple[Trained, Opened]:
+    """Directions for so many bits, by labels of one class a row, or by nearness alone where there is one column.
+
+    Every row counts alike, whatever its weight: a direction is to serve rows that are not there.
+    After a warm start they are the `last` ones, so that codes stay comparable with those that are stored.
+    """
+    rows = sample(torch.cat([course.X.float(), labels.argmax(1)[:, None].float()], 1), course.reduce, ROWS)
+    X, classes, scale = rows[:, :-1], rows[:, -1].long(), course.units.to(rows)
+    epochs: list[Epoch] = []
+    status = Status.FINISHED
+
+    def heard(epoch: Epoch) -> bool | None:
+        epochs.append(epoch)
+        return course.watch(epoch) if course.watch else None
+
+    if last is None:
+        pull, as_given = choose(X, classes, scale, bits, course.seed)
+        last = directions(X, classes, scale, bits, pull=pull, as_given=as_given, seed=course.seed, watch=heard)
+    network, W, V = last.network(course.problem.network)
+    outputs = last.scores(course.X)
+    if not torch.isfinite(outputs).all():
+        status = Status.NONFINITE
+    trained = Trained(W, V, status, epochs, certificate(last), max(1, len(epochs)), outputs=outputs, network=network)
+    return trained, last
+
+
+def certificate(found: Opened) -> Certificate:
+    units = "as given" if found.as_given else "of the features' own spread"
+    figure = f"labels pull by {found.pull:g}, distances in units {units}"
+    checks = (
+        Check("classes", "directions serve classes held out", None, figure),
+        Check("stationary", "the point is stationary", None, "not measured: steps of gradients on samples of rows"),
+    )
+    unknown = dict.fromkeys(("U", "V", "W"), math.nan)
+    return Certificate(checks, Stationarity(unknown, unknown, math.nan), None, NOT_CLAIMED)
+
+
+def choose(X: Tensor, classes: Tensor, scale: Tensor, bits: int, seed: int) -> tuple[float, bool]:
+    """The pull of labels and the units whose codes are best for classes held out; with less than four, the mildest."""
+    known = classes.unique()
+    if len(known) < FOLDS + 1:
+        return (0.0 if len(known) < 2 else PULLS[0]), False
+    worth: dict[tuple[float, bool], float] = {}
+    for fold in range(FOLDS):
+        held = torch.isin(classes, known[fold::FOLDS])
+        rows = torch.nonzero(held).flatten()[:HELD]
+        for pull, as_given in product(PULLS, (False, True)):
+            found = directions(
+                X[~held], classes[~held], scale, bits, pull=pull, as_given=as_given, seed=seed, epochs=SHORT
+            )
+            worth[pull, as_given] = worth.get((pull, as_given), 0.0) + precision(found, X[rows], classes[rows])
+    return max(worth, key=lambda choice: worth[choice])
+
+
+def precision(found: Opened, X: Tensor, classes: Tensor) -> float:
+    """The mean average precision of every row among the others, by bits and by real scores, added up."""
+    scores = found.scores(X).cpu().numpy()
+    stored = signs(pack(scores), scores.shape[1])
+    same = (classes[:, None] == classes).cpu().numpy()
+    total = 0.0
+    for asked in (stored, scores):
+        far = -(asked @ stored.T)
+        np.fill_diagonal(far, np.inf)
+        other = same & ~np.eye(len(same), dtype=bool)
+        (counts,) = count_by(far, other)
+        average = average_precision(counts).expected
+        total += float(average[np.isfinite(average)].mean()) if other.any() else 0.0
+    return total
+
+
+def directions(
+    X: Tensor,
+    classes: Tensor,
+    scale: Tensor,
+    bits: int,
+    *,
+    pull: float,
+    as_given: bool,
+    seed: int,
+    epochs: int = EPOCHS,
+    watch: Watch | None = None,
+) -> Opened:
+    """Principal coordinates, rotated towards the corners of the cube, then turned by nearness and labels."""
+    units = scale if as_given else torch.ones_like(scale)
+    mean = X.mean(0)
+    F = (X - mean) * units
+    axes = principal_axes(F, F.new_ones(len(F)), bits, seed)
+    axes = axes / (F @ axes).square().sum(1).mean().sqrt().clamp_min(torch.finfo(F.dtype).tiny)
+    Z = F @ axes
+    R = rotation(Z, bits, seed).float()
+    R = R / unit((Z[:, : len(R)] @ R).square().mean(0))
+    R = turned(Z[:, : len(R)], classes, R, pull, seed, epochs, watch)
+    D = units[:, None] * (axes[:, : len(R)] @ R)
+    return Opened(D, mean @ D, pull, as_given)
+
+
+def turned(Z: Tensor, classes: Tensor, R: Tensor, pull: float, seed: int, epochs: int, watch: Watch | None) -> Tensor:
+    """Steps of Adam on the correlation of the module's docstring, each on some of the rows."""
+    generator, clock = torch.Generator().manual_seed(seed), time.perf_counter()
+    R = R.clone().requires_grad_()
+    adam = torch.optim.Adam([R], lr=RATE)
+    batch = min(BATCH, len(Z))
+    for step in range(STEPS * epochs if batch > 2 else 0):
+        part = step / (STEPS * epochs)
+        adam.param_groups[0]["lr"] = RATE * (1 - 0.95 * part)
+        rows = torch.randperm(len(Z), generator=generator)[:batch].to(Z.device)
+        far = torch.cdist(Z[rows], Z[rows])
+        alike = pull * (classes[rows][:, None] == classes[rows]).float() - far / far.std().clamp_min(1e-12)
+        scores = Z[rows] @ R
+        bits = torch.tanh((1 + (SHARPEST - 1) * part) * scores)
+        loss = -correlation(bits @ bits.T, alike) - REAL * correlation(scores @ bits.T, alike)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        if watch and (step + 1) % STEPS == 0:
+            value = float(loss.detach())
+            seconds = time.perf_counter() - clock
+            if watch(Epoch((step + 1) // STEPS, value, value, math.nan, seconds, 1.0, 0)):
+                break
+    return R.detach()
+
+
+def correlation(a: Tensor, b: Tensor) -> Tensor:
+    """The mean over rows of the correlation of their entries off the diagonal."""
+    off = 1 - torch.eye(len(a), device=a.device)
+    a, b = (off * (part - (off * part).sum(1, keepdim=True) / (len(part) - 1)) for part in (a, b))
+    # Clamped before the root, whose slope at zero would be infinite.
+    norms = (a.square().sum(1) * b.square().sum(1)).clamp_min(1e-24).sqrt()
+    return ((a * b).sum(1) / norms).mean()
