@@ -107,7 +107,22 @@ def density(found: Sequence[Record]) -> float:
     return fmean(fmean([v for k, v in record["nonzero"].items() if k != "V"]) for record in found)
 
 
-WAYS = ("mixed", "bcd", "fewer", "words", "adam", "same", "short", "classifier", "admm", "penalty", "sdh", "pq", "itq")
+WAYS = (
+    "mixed",
+    "open",
+    "bcd",
+    "fewer",
+    "words",
+    "adam",
+    "same",
+    "short",
+    "classifier",
+    "admm",
+    "penalty",
+    "sdh",
+    "pq",
+    "itq",
+)
 WAYS += ("pca", "random")
 
 
@@ -211,7 +226,7 @@ def hashing_neighbours_unseen() -> str:
 def neighbour_table(folder: str, bits: int) -> str:
     """Codes of one length: labels, the order within a class, and how many codes there are."""
     found = by([record for record in records(folder) if record["bits"] == bits], "way")
-    rows = []
+    rows, scored = [], [name for name in ("precision", "recall") if "asymmetric" in next(iter(found.values()))[0]]
     for own in (found[way] for way in WAYS if way in found):
         codes, balls = [record["codes"] for record in own], [record["retrieval"] for record in own]
         rows.append(
@@ -219,6 +234,7 @@ def neighbour_table(folder: str, bits: int) -> str:
                 own[0]["title"],
                 mean(scores(own), 4),
                 mean([record["neighbours"]["neighbour_recall"] for record in own], 4),
+                *(f"{fmean(record['asymmetric'][f'asymmetric_{name}'] for record in own):.4f}" for name in scored),
                 f"{fmean(part['distinct'] for part in codes):,.0f}",
                 f"{100 * fmean(part['tied'] for part in codes):.1f}" if "tied" in codes[0] else "",
                 f"{fmean(part['precision_within'] for part in balls):.3f}" if "radius" in balls[0] else "",
@@ -226,7 +242,8 @@ def neighbour_table(folder: str, bits: int) -> str:
                 span(field(own, "seconds")),
             ]
         )
-    head = ["", "label mAP", "neighbours found", "distinct codes", "first five tied %", "precision within 2", "trials"]
+    head = ["", "label mAP", "neighbours found", *(["mAP by scores", "found by scores"] if scored else [])]
+    head += ["distinct codes", "first five tied %", "precision within 2", "trials"]
     return markdown([*head, "seconds"], rows) + basis(folder, found)
 
 

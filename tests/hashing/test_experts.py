@@ -5,7 +5,9 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
+import tikhonet
 from tests.estimators.samples import HASHER, blobs
+from tikhonet.data import load, read_table
 from tikhonet.hashing import BCDHasher, neighbour_recall, pack
 from tikhonet.hashing.directions import nearest, neighbourly, rotation
 from tikhonet.hashing.experts import Experts
@@ -109,3 +111,42 @@ def test_coordinates_of_each_class_find_more_neighbours_than_those_of_all_rows(m
     by_class = recall()
     monkeypatch.setattr("tikhonet.hashing.code_targets.takes_experts", lambda course, classes: False)
     assert by_class > recall() + 0.01
+
+
+@pytest.fixture(scope="module")
+def by_class():
+    """A hasher whose bits for neighbours come from the layer of class coordinates, and rows to ask with."""
+    data = load("digits")
+    hasher = BCDHasher((32,), n_bits=24, structure=0.5, random_state=0).fit(data.X[:600], data.y[:600])
+    assert (2, 0) in hasher.network_.edges
+    return hasher, data.X[600:800]
+
+
+def test_files_and_exports_give_the_codes_of_the_layer(by_class, tmp_path):
+    hasher, X = by_class
+    codes = hasher.transform(X)
+    hasher.save(tmp_path / "codes.tikhonet")
+    np.testing.assert_array_equal(tikhonet.load(tmp_path / "codes.tikhonet").transform(X), codes)
+    with torch.no_grad():
+        scores = hasher.to_torch()(torch.from_numpy(X)).numpy()
+    sure = np.abs(scores) > 1e-4
+    np.testing.assert_array_equal(scores[sure] > 0, hasher.decision_function(X)[sure] > 0)
+    onnxruntime = pytest.importorskip("onnxruntime")
+    hasher.to_onnx(tmp_path / "codes.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "codes.onnx"))
+    (found, *_) = session.run(None, {session.get_inputs()[0].name: X.astype(np.float32)})
+    np.testing.assert_allclose(found, hasher.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet"])
+def test_embeddings_in_files_get_the_codes_of_the_arrays(by_class, tmp_path, ending):
+    hasher, X = by_class
+    path = tmp_path / f"rows.{ending}"
+    if ending == "npy":
+        np.save(path, X)
+    else:
+        pandas = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        pandas.DataFrame(X, columns=[f"c{n}" for n in range(X.shape[1])]).to_parquet(path)
+    table = read_table(path, label=None)
+    np.testing.assert_array_equal(hasher.transform(np.asarray(table.X, float)), hasher.transform(X))
