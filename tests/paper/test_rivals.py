@@ -12,6 +12,7 @@ from tikhonet.paper.experiment import find_experiment, load_records
 from tikhonet.paper.page import write_report
 from tikhonet.paper.records import FILE, RecordError
 from tikhonet.paper.rivals_experiment import GIVEN_UP, RivalSize, words
+from tikhonet.paper.rivals_findings import lowest
 from tikhonet.paper.rivals_results import Paired, Race, Rival, chosen
 from tikhonet.paper.rivals_search import CONTENDERS, DROPOUT, Split
 from tikhonet.paper.runner import run
@@ -140,3 +141,12 @@ def test_time_to_an_error_is_that_of_the_classifier_which_counts(records):
 def test_a_setting_without_anything_drawn_is_called_the_defaults():
     assert words({"epochs": 3}) == "defaults"
     assert words({"epochs": 3, "rate": 0.1, "decay": None}) == "rate 0.1"
+
+
+@pytest.mark.parametrize(
+    ("errors", "verdict"), [((2.0, 2.1, 1.9, 2.0), True), ((2.9, 2.97, 2.92), None), ((3.1, 3.2, 3.1), False)]
+)
+def test_two_standard_errors_over_few_seeds_prove_nothing(records, errors, verdict):
+    ours, other = with_errors(records, "bcd", errors), with_errors(records, "adamw", [3.0] * len(errors))
+    race = Race.run([*ours.records, *other.records, *(r for r in records if r.stage == "tuning")])
+    assert lowest(race, 2).holds is verdict

@@ -14,6 +14,8 @@ SOONER = 2.5
 """How many times sooner the trainer should be at an error than the fastest rival."""
 SURE = 2.0
 """Standard errors by which its error should be the lowest."""
+CHANCE = 0.05
+"""The p of a paired t test from which on that may be chance: two standard errors over few seeds say little."""
 SHOWN = 5
 """Rivals whose curves are drawn at each length: the best."""
 
@@ -50,7 +52,10 @@ def lowest(race: Race, length: int) -> Finding:
     text = f"{ours[0].score:.2f}%, {others[0].title} {others[0].score:.2f}%"
     if paired is None:
         return Finding(f"{text}; two seeds of both at least would tell.", None)
-    return Finding(f"{text}: {paired}.", paired.difference < -SURE * paired.error)
+    lower = paired.difference < -SURE * paired.error
+    if lower and paired.t_test >= CHANCE:
+        return Finding(f"{text}: {paired}. More seeds would tell.", None)
+    return Finding(f"{text}: {paired}.", lower)
 
 
 def race_figures(race: Race) -> list[Lines]:
