@@ -216,8 +216,15 @@ class HashingExperiment(Experiment):
             Column("bits", lambda row: row.bits, str),
             Column("mAP", lambda row: row.score, self.score.form, under="by ties", small=ties, unknown=DIVERGED),
             Column("neighbours", measure("neighbour_recall"), four, under="codes", small=tied_codes),
-            Column("mAP by scores", measure("asymmetric_precision"), four, wide=True),
-            Column("neighbours by scores", measure("asymmetric_recall"), four, wide=True),
+            Column(
+                "by scores",
+                measure("asymmetric_precision"),
+                four,
+                under="neighbours",
+                small=scored_neighbours,
+                wide=True,
+            ),
+            Column("neighbours by scores", measure("asymmetric_recall"), four, hidden=True),
             Column("distinct codes", measure("distinct"), "{:,.0f}".format, hidden=True),
             Column("first five tied", measure("tied"), hidden=True),
             Column("precision", measure("precision_within"), four, under="empty", small=empty_balls, wide=True),
@@ -225,7 +232,7 @@ class HashingExperiment(Experiment):
             Column("seconds", lambda row: row.seconds, wide=True),
             Column("entropy", measure("entropy"), two, wide=True),
             Column("bit balance", measure("balance"), two, wide=True),
-            Column("bit correlation", measure("correlation"), two, wide=True),
+            Column("bit correlation", measure("correlation"), two, hidden=True),
             Column("lowest by ties", lambda row: row.precision and row.precision.lower, hidden=True),
             Column("highest by ties", lambda row: row.precision and row.precision.upper, hidden=True),
             Column("empty balls", measure("empty_balls"), hidden=True),
@@ -252,6 +259,11 @@ def tied_codes(row: Coding) -> str:
     """How many codes differ, and the share of images whose first five neighbours are tied."""
     distinct, share = row.measure("distinct"), row.measure("tied")
     return "" if distinct is None else f"{distinct:,.0f}" + ("" if share is None else f", {100 * share:.0f}% tied")
+
+
+def scored_neighbours(row: Coding) -> str:
+    share = row.measure("asymmetric_recall")
+    return "" if share is None else f"{share:.4f}"
 
 
 def empty_balls(row: Coding) -> str:
