@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, median
 from typing import Any
 
@@ -192,23 +192,29 @@ def exported_sizes() -> str:
     return markdown(head, rows) + basis_of(run)
 
 
+def by_processes(run: dict[str, Any], cells: Callable[[dict[str, float]], list[str]]) -> list[list[str]]:
+    """A row for each solver and number of processes, with these cells of what was found."""
+    return [
+        [f"{name}, {processes}", *cells(runs[name])]
+        for name in ("trainer", "alg1")
+        for processes, runs in run["values"]["runs"].items()
+    ]
+
+
 @table
 def distributed_runs() -> str:
     """Bytes and CPU seconds by number of processes."""
     run = measured("distributed")
-    rows = [
-        [
-            f"{name}, {processes}",
+    rows = by_processes(
+        run,
+        lambda found: [
             f"{found['sums']}",
             f"{found['bytes'] / 1e6:.2f}",
             f"{found['model'] / 1e6:.2f}",
             f"{found['cpu']:.1f}",
             f"{found['speedup_cpu']:.2f}",
-        ]
-        for name in ("trainer", "alg1")
-        for processes, runs in run["values"]["runs"].items()
-        for found in (runs[name],)
-    ]
+        ],
+    )
     head = ["solver, processes", "sums", "MB sent", "by the model", "CPU seconds, slowest rank", "1 process / this"]
     values = run["values"]
     note = f"{values['rows']:,} rows: an epoch of the trainer, {values['iterations']} iteration of Alg. 1."
@@ -219,19 +225,16 @@ def distributed_runs() -> str:
 def distributed_costs() -> str:
     """Multiplications and memory of a rank, counted and by the model."""
     run = measured("distributed")
-    rows = [
-        [
-            f"{name}, {processes}",
+    rows = by_processes(
+        run,
+        lambda found: [
             f"{found['products'] / 1e9:.1f}",
             f"{found['model_products'] / 1e9:.1f}",
             f"{2 * found['products'] / found['cpu'] / 1e9:.0f}",
             f"{found['memory'] / 1e6:.0f}",
             f"{found['model_memory'] / 1e6:.0f}",
-        ]
-        for name in ("trainer", "alg1")
-        for processes, runs in run["values"]["runs"].items()
-        for found in (runs[name],)
-    ]
+        ],
+    )
     counted, operations = "1e9 multiplications of a rank", "1e9 operations a CPU second"
     head = ["solver, processes", counted, "by the model", operations, "MB at most", "by the model"]
     return markdown(head, rows) + basis_of(run)
