@@ -45,8 +45,8 @@ RATES = {
     "ScheduleFree": (2e-3, 4e-3, 8e-3, 1.6e-2),
     "Nesterov": (0.02, 0.05, 0.1, 0.2),
 }
-SETTINGS = {"trainer": [{"drop": 0.2, "batch_size": size} for size in (125, 250)]} | {
-    method: [{"drop": drop, "batch_size": 64, "rate": rate} for drop in (0.2, 0.5) for rate in rates]
+SETTINGS = {"trainer": [{"drop": drop, "batch_size": size} for drop in (0.0, 0.2) for size in (125, 250)]} | {
+    method: [{"drop": drop, "batch_size": 64, "rate": rate} for drop in (0.0, 0.2, 0.5) for rate in rates]
     for method, rates in RATES.items()
 }
 LOWEST = {method: rates[0] for method, rates in RATES.items()}

@@ -53,7 +53,7 @@ def test_it_learns_what_does_not_depend_on_the_place():
 def test_pixels_as_images_take_the_steps_of_dense_edges_bit_by_bit():
     conv = Network([(5, 1, 1), (7, 1, 1), (4, 1, 1)], {(1, 0): Conv2d(7, 1), (2, 1): Conv2d(4, 1)}, bias=True)
     X, Y = normal(90, 5).float(), normal(90, 3, seed=1).float()
-    same = {"change": 0.3, "momentum": 0.95, "metric": "full", "damping_W": 1.0, "drop_inputs": 0.1}
+    same = {"change": 0.3, "momentum": 0.95, "metric": "full", "damping_W": 1.0, "drop_inputs": 0.1, "turns": False}
     solver = Stochastic(epochs=2, batch_size=30, **same)
     one, two = (
         solver.run(Problem(net, lift="fenchel", gamma=1.0), X, Y) for net in (conv, Network.chain([5, 7, 4], bias=True))
@@ -69,6 +69,7 @@ def test_the_direction_of_a_step_is_that_of_autograd_in_the_metric_of_patches(mo
     X, Y = normal(50, 25), normal(50, 2, seed=1)
     start = network.random_weights(0, dtype=torch.float64)
     plain = {"change": 0.3, "momentum": 0.0, "memory": 0.0, "averaging": 0.0, "drop_features": 0.0}
+    plain |= {"damping_W": 1.0, "turns": False}
     solver = Stochastic(epochs=1, batch_size=50, damping_U=1e9, refit=False, **plain)
     run = solver.run(Problem(network, lift="fenchel", gamma=1.0), X, Y, start=start, dtype=torch.float64)
     step = run.blocks.W[1, 0] - start[1, 0]

@@ -91,3 +91,9 @@ def test_steps_of_small_batches_get_shorter_sooner_and_those_of_budgets_most_of_
     half = round(preset.horizon)
     assert many.rate(half, 1.0) == pytest.approx(many.rate(0, 1.0) / 2, rel=1e-3)
     assert few.rate(half // 10, 1.0) == pytest.approx(few.rate(0, 1.0) / (1 + 0.1 / 0.01**power), rel=1e-3)
+
+
+def test_the_last_fit_of_images_looks_at_batches_enough_for_its_features():
+    assert PACE.refit_every(50, 10) == 1
+    images = replace(PACE, refit_rows=100, size=0.25)
+    assert [images.refit_every(batches, 128) for batches in (1, 100, 200)] == [1, 1, 3]

@@ -18,7 +18,7 @@ from tikhonet.trainer.saving import changed
 from tikhonet.trainer.statistics import LayerState
 from tikhonet.trainer.sweep import TINY
 
-OF_IMAGES = {"probe_rows": 16, "gram_every": 12}
+OF_IMAGES = {"probe_rows": 16, "gram_every": 24, "refit_rows": 100}
 """Constants of `Pace` in networks of images, whose rows have hundreds of positions each: they say and cost as much."""
 
 
@@ -94,6 +94,8 @@ class Pace:
     """Steps of 1000 rows between two V-steps: the regression's sums remember many batches, so it moves slowly."""
     gram_every: int = 6
     """Steps of 1000 rows between two updates of a Gram matrix: the inputs of a layer change more slowly yet."""
+    refit_rows: int | None = None
+    """Rows, for each feature, that the last V-step needs where features are dear; all rows without it."""
     average_warmup: int = 9
     """The average of V and W is over t / (t + 9) steps' memory at first: it would keep the start for long."""
 
@@ -158,6 +160,12 @@ class Pace:
     def falls(self, before: float, after: float) -> bool:
         """Whether a loss has not risen by more than chance."""
         return after <= self.tolerated_rise * before + TINY
+
+    def refit_every(self, batches: int, features: int) -> int:
+        """The last V-step looks at one batch in so many of an epoch, evenly apart: loaders may give rows in order."""
+        if self.refit_rows is None:
+            return 1
+        return max(1, int(batches * 1000 * self.size / (self.refit_rows * features)))
 
     def kept(self, t: int) -> float:
         """How much the average of V and W keeps of itself: over fewer steps at first, and over none at the end."""

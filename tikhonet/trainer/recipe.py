@@ -42,6 +42,8 @@ class Preset:
     """A first step in place of the rule's, after which steps fall linearly."""
     decay: float = 0.0
     """How much weights shrink in a step, over the relative change that it makes in a layer."""
+    turns: bool = False
+    """Whether steps keep the norm of a layer's weights and the mean of every unit (`turning.py`)."""
     widest: int | None = None
     """The columns of a layer's weights from which on its metric and damping are those of `USUAL`; None is never."""
 
@@ -72,7 +74,7 @@ SPARSE = replace(
 """With a budget: few weights are a regulariser themselves, and want less of the others. What is cut off leaves
 something to mend to the end, so steps stay long for longer; those of small batches do not, since pruning goes by their
 noise too (docs/log/sparse.md)."""
-IMAGES = replace(USUAL, metric="full", damping_W=1.0, drop_inputs=0.0, widest=512, horizon=200.0)
+IMAGES = replace(USUAL, metric="full", damping_W=3.0, drop_inputs=0.0, widest=512, horizon=200.0, turns=True)
 """For networks of images: a patch has few entries, so the whole inverse is cheap; that of a dense layer on an image is
 not. Filters that all positions share want long steps for longer, and batches of 125 to 250 (docs/log/images.md)."""
 IMAGES_BATCH = 250
@@ -133,6 +135,9 @@ class Recipe:
         The share of the last hidden layer that is set to zero at random in training.
     decay : float, optional
         How much the weights shrink in a step, over the relative change that it makes in their layer; biases do not.
+    turns : bool, optional
+        Whether steps keep the norm of a layer's weights and the mean of each of its units; they do in networks of
+        images.
     products : {"float32", "bfloat16"}, default="float32"
         The precision of what is multiplied in the products of a step over rows: "bfloat16" rounds weights, layers and
         residuals to its 8 bits; sums, the V-step, metric and weights keep their type. A device multiplies such numbers
@@ -154,6 +159,7 @@ class Recipe:
     drop_inputs: float | None = None
     drop_features: float | None = None
     decay: float | None = None
+    turns: bool | None = None
     products: str = "float32"
 
     def __post_init__(self) -> None:
@@ -161,6 +167,7 @@ class Recipe:
         check_initial(self.initial)
         check_numbers(self, COUNT, ["rank"])
         check_type("budget", self.budget, Budget, NoneType)
+        check_type("turns", self.turns, bool, NoneType)
         if self.metric is not None and self.metric not in Gram.kinds:
             raise ValueError(f"metric must be {', '.join(map(repr, Gram.kinds))} or None, got {self.metric!r}")
         check_numbers(self, SHARE_OR_NONE, ["memory", "averaging"])
@@ -206,7 +213,8 @@ class Recipe:
             given["widest"] = None
         usual = replace(LASTING if long else USUAL, **CONFINED if confined else {})
         shallow = SPARSE if self.budget else usual
-        shallow = IMAGES if network.has_images else shallow
+        # What is pruned must grow again elsewhere, so a budget leaves norms and means free.
+        shallow = replace(IMAGES, turns=not self.budget) if network.has_images else shallow
         return replace(DEEP if deep_and_plain(network) else shallow, **given)
 
     def place(self, set_: ConvexSet, M: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import NoneType
 from typing import ClassVar
 
@@ -70,8 +71,8 @@ class Stochastic(Recipe):
     polish : BlockDescent, optional
         A full-batch solver to finish with, from the point reached.
     refit : bool, default=True
-        Whether V is at last fitted to the features without dropout, one more forward pass; else it is the running
-        average.
+        Whether V is at last fitted to the features without dropout, one more forward pass (of images, over as many
+        rows as the fit needs); else it is the running average.
     keep_memory : bool, default=True
         Whether memory that is freed stays with the process while a network of images is trained, where the C library
         is glibc (`kept_memory.py`): it is a setting of the whole process, and saves much of the time.
@@ -361,13 +362,14 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Features:
-    """The features of all rows by batches, in this unit; each pass computes them anew."""
+    """The features of the rows that V is fitted to at last, by batches, in this unit; each pass computes them anew."""
 
     run: _Run
     W: Weights
     unit: float
 
     def __iter__(self) -> Iterator[Batch]:
-        network = self.run.problem.network
-        for _, batch in self.run.epoch(torch.Generator().manual_seed(0)):
+        network, pace = self.run.problem.network, self.run.stepper.pace
+        every = pace.refit_every(len(self.run.batches), network.widths[-1])
+        for _, batch in islice(self.run.epoch(torch.Generator().manual_seed(0)), 0, None, every):
             yield batch._replace(X=network.features(batch.X, self.W).div_(self.unit))

@@ -29,6 +29,7 @@ from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.state import TrainingState
 from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, metric_inputs
 from tikhonet.trainer.sweep import TINY, Dropout, Pass, forward, targets_sweep
+from tikhonet.trainer.turning import against_mean, turned
 
 NUMERICAL = FloatingPointError, torch.linalg.LinAlgError  # type: ignore[attr-defined]
 """Errors of steps and fits that NaN or infinity has reached."""
@@ -216,12 +217,17 @@ class Stepper:
         steps = {n: layer.direction(pulls[n]).div_(-rows) for n, layer in state.layers.items()}
         probes: list[Tensor] = []
         for n, R in steps.items():
+            if pace.preset.turns:
+                against_mean(network, n, R, state.layers[n].gram)
             probes += designs[n].first(pace.probe_rows).scores(R), here.Z[n][: pace.probe_rows]
         sizes = iter(mean_squares(self.reduce, probed, *probes) if probes else ())
         W, layers = dict(state.W), {}
         for n, R in steps.items():
             length, layers[n] = pace.advance(state.layers[n], R, next(sizes), next(sizes), rate)
-            moved = network.split_weights(n, network.stacked_weights(n, state.W).add_(layers[n].momentum, alpha=length))
+            M, direction = network.stacked_weights(n, state.W), layers[n].momentum
+            turns = pace.preset.turns
+            M = turned(network, n, M, direction, length) if turns else M.add_(direction, alpha=length)
+            moved = network.split_weights(n, M)
             W |= self.placed({pair: self.decayed(pair, part.contiguous(), rate) for pair, part in moved.items()})
         return W, layers
 
