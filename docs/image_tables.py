@@ -11,7 +11,8 @@ from tabular_tables import png
 
 NAMES = {
     "trainer": "`Stochastic`",
-    "trainer-50": "`Stochastic`, steps of tables",
+    "trainer-loose": "`Stochastic`, norms and means free",
+    "trainer-50": "`Stochastic`, norms and means free, steps of tables",
     "ScheduleFree": "schedule-free AdamW",
     "Nesterov": "SGD, Nesterov, one cycle",
 }
