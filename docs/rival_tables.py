@@ -62,7 +62,7 @@ def race_table(folder: str) -> str:
                 number(row.total),
                 *times,
                 held,
-                str(race.tried(row)),
+                race.tried(row),
                 f"{classifier}; {setting}",
             ]
         )

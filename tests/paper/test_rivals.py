@@ -13,7 +13,7 @@ from tikhonet.paper.page import write_report
 from tikhonet.paper.records import FILE, RecordError
 from tikhonet.paper.rivals_experiment import GIVEN_UP, RivalSize, words
 from tikhonet.paper.rivals_findings import lowest
-from tikhonet.paper.rivals_results import Paired, Race, Rival, chosen
+from tikhonet.paper.rivals_results import Paired, Race, Rival, chosen, rank
 from tikhonet.paper.rivals_search import CONTENDERS, DROPOUT, Split
 from tikhonet.paper.runner import run
 
@@ -68,7 +68,25 @@ def test_tuning_never_sees_the_test_images_and_final_runs_train_on_all_rows(monk
     assert len(few["tuning"].X_seen) == 25
     monkeypatch.setattr("tikhonet.paper.rivals_search.TUNED", 50)
     many = Split(images, "digits").parts
-    assert (len(many["tuning"].X), len(many["tuning"].X_seen), len(many["final"].X)) == (50, 25, 150)
+    assert [(len(part.X), len(part.X_seen)) for part in many.values()] == [(50, 25), (125, 25), (150, 60)]
+    np.testing.assert_array_equal(many["again"].X_seen, many["tuning"].X_seen)
+
+
+def test_of_many_rows_the_best_settings_of_few_are_tried_again_and_the_defaults_of_ours(monkeypatch, tmp_path):
+    monkeypatch.setattr("tikhonet.paper.rivals_search.TUNED", 60)
+    monkeypatch.setattr("tikhonet.paper.rivals_experiment.AGAIN", 2)
+    run(RIVALS, Split(few_digits(), "digits"), TINY, tmp_path, solvers=["bcd", "adamw"], trials=(0,))
+    records = load_records(tmp_path)
+    by_stage = {stage: [r for r in records if r.stage == stage] for stage in ("tuning", "again", "final")}
+    for solver in ("bcd", "adamw"):
+        few, many, (final,) = ([r for r in part if r.solver == solver] for part in by_stage.values())
+        first, second = sorted((r for r in few if r.score is not None), key=rank)[:2]
+        best = {first.number, 0 if solver == "bcd" and first.number else second.number}
+        assert {r.number for r in many} == best
+        assert {r.samples for r in few} == {60} and min(r.samples for r in many) > 60
+        assert final.number == chosen(records)[solver, 2].number == min(many, key=rank).number
+    race = RIVALS.compare(records)
+    assert [race.tried(row) for row in race.rows.values() if row.ours] == ["4, 2 again"]
 
 
 def test_the_lowest_held_out_error_is_run_from_every_seed(records):

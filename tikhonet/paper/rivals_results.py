@@ -25,7 +25,8 @@ GOALS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RivalRecord(Record):
-    """A tuning trial, with its errors on held-out rows, or a final run, with those on the test images."""
+    """A trial of tuning ("tuning" on few rows, "again" on many), with its errors on held-out rows, or a "final" run, with
+    those on the test images."""
 
     solver: str
     stage: str
@@ -73,17 +74,20 @@ class RivalRecord(Record):
 
 
 def chosen(records: Sequence[RivalRecord]) -> dict[tuple[str, int], RivalRecord]:
-    """The tuning trial with the lowest held-out error, by contender and length; the sooner one of equals."""
+    """The trial of tuning with the lowest held-out error, by contender and length; the sooner one of equals.
+
+    What was tried again on many rows goes before all that was tried on few.
+    """
     found: dict[tuple[str, int], RivalRecord] = {}
     for record in records:
         key = record.solver, record.length
-        if record.stage == "tuning" and (key not in found or rank(record) < rank(found[key])):
+        if record.stage != "final" and (key not in found or rank(record) < rank(found[key])):
             found[key] = record
     return found
 
 
-def rank(record: RivalRecord) -> tuple[float, float]:
-    return math.inf if record.score is None else record.score, record.seconds
+def rank(record: RivalRecord) -> tuple[bool, bool, float, float]:
+    return record.score is None, record.stage != "again", record.score or 0.0, record.seconds
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,7 @@ class Race(Comparison[Rival]):
         if not final:
             raise RecordError("a report needs a final run of every stage of tuning; run the experiment to its end")
         rows = cls.of(final, Rival, lambda row: (row.length, math.inf if math.isnan(row.score) else row.score)).rows
-        return cls(rows, tuple(record for record in records if record.stage == "tuning"))
+        return cls(rows, tuple(record for record in records if record.stage != "final"))
 
     @property
     def lengths(self) -> list[int]:
@@ -174,12 +178,14 @@ class Race(Comparison[Rival]):
         rows = [row for row in self.rows.values() if row.length == length and row.ours is ours]
         return [row for row in rows if not math.isnan(row.score)]
 
-    def tried(self, row: Rival) -> int:
-        """How many settings the row's one was chosen among."""
-        return sum((trial.solver, trial.length) == (row.records[0].solver, row.length) for trial in self.tuning)
+    def tried(self, row: Rival) -> str:
+        """How many settings the row's one was chosen among, and how many of them were tried again on many rows."""
+        own = [t.stage for t in self.tuning if (t.solver, t.length) == (row.records[0].solver, row.length)]
+        again = own.count("again")
+        return f"{len(own) - again}, {again} again" if again else f"{len(own)}"
 
     def held_out(self, row: Rival) -> float | None:
-        """The error of the chosen setting in its tuning trial."""
+        """The error of the chosen setting in its last trial of tuning."""
         return chosen(self.tuning)[row.records[0].solver, row.length].score
 
     @property
