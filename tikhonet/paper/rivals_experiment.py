@@ -153,7 +153,7 @@ class Rivals(Experiment):
     def stages(
         self, size: RivalSize, data: Split, epochs: int | None, trials: Sequence[int], records: Callable[[], list[Any]]
     ) -> Iterator[tuple[list[Run], Sequence[int]]]:
-        """The tuning trials, all from seed 0, the best of them again on more rows; then the settings that they chose."""
+        """The tuning trials from seed 0, the best of them again on more rows; then the settings that they chose."""
         tuning = self.tuning(size, epochs, records)
         yield tuning, (0,)
         if "again" in data.parts:
@@ -266,7 +266,7 @@ def third(epochs: int) -> int:
 
 
 def second_round(tuning: Sequence[Run], records: Sequence[RivalRecord]) -> list[Run]:
-    """The settings of every contender that were best on few rows; the trainer's defaults are among its own in any case."""
+    """The settings of every contender that were best on few rows; the trainer's defaults are among them anyway."""
     kept: dict[tuple[str, int], list[int]] = {}
     for record in sorted(records, key=lambda record: (len(record.settings) > 1, rank(record))):
         if record.stage == "tuning" and record.score is not None:

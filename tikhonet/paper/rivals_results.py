@@ -25,8 +25,10 @@ GOALS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RivalRecord(Record):
-    """A trial of tuning ("tuning" on few rows, "again" on many), with its errors on held-out rows, or a "final" run, with
-    those on the test images."""
+    """A trial of tuning ("tuning" on few rows, "again" on many), with its errors on held-out rows, or a "final" run.
+
+    Final runs have their errors on the test images.
+    """
 
     solver: str
     stage: str
