@@ -12,7 +12,7 @@ from tikhonet.paper.experiment import find_experiment, load_records
 from tikhonet.paper.page import write_report
 from tikhonet.paper.records import FILE, RecordError
 from tikhonet.paper.rivals_experiment import GIVEN_UP, RivalSize, words
-from tikhonet.paper.rivals_findings import lowest
+from tikhonet.paper.rivals_findings import lowest, reached
 from tikhonet.paper.rivals_results import Paired, Race, Rival, chosen, rank
 from tikhonet.paper.rivals_search import CONTENDERS, DROPOUT, Split
 from tikhonet.paper.runner import run
@@ -155,6 +155,24 @@ def test_time_to_an_error_is_that_of_the_classifier_which_counts(records):
     curve = {"curve_seconds": [1.0, 2.0, 3.0], "curve_error": [None, 5.0, 2.0], "curve_error_V": [6.0, 2.0, 4.0]}
     own, svm = (replace(record, head=head, head_seconds=0.5, **curve) for head in ("own", "svm"))
     assert (own.seconds_to(3.0), svm.seconds_to(3.0), svm.seconds_to(1.0)) == (2.0, 3.5, float("inf"))
+
+
+def test_time_to_an_error_of_several_seeds_is_the_median_and_a_rival_that_ended_early_proves_nothing(records):
+    def rival(solver, *curves):
+        first = next(r for r in records if r.stage == "final" and r.solver == solver)
+        seconds = [1.0, 2.0]
+        made = [
+            replace(
+                first, seed=k, head="own", curve_seconds=seconds, curve_error=[None, None], curve_error_V=list(errors)
+            )
+            for k, errors in enumerate(curves)
+        ]
+        return Rival(tuple(made))
+
+    ours, other = rival("bcd", (5.0, 2.0), (3.0, 2.0), (3.5, 2.0)), rival("adamw", (5.0, 4.1), (5.0, 4.2), (5.0, 3.9))
+    assert (ours.seconds_to(4.0), ours.seconds_to(2.0), other.seconds_to(4.0)) == (1.0, 2.0, float("inf"))
+    late = Rival(tuple(replace(record, curve_seconds=[2.0, 3.0]) for record in other.records))
+    assert [reached(Race({"ours": ours, "other": rows}), 4.0).holds for rows in (other, late)] == [None, True]
 
 
 def test_a_setting_without_anything_drawn_is_called_the_defaults():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean, median_high, stdev
 
 import numpy as np
 from scipy import stats
@@ -121,8 +121,8 @@ class Rival(Row):
         return fmean(record.curve[-1][0] if record.curve else record.seconds for record in self.records)
 
     def seconds_to(self, goal: float) -> float:
-        """The mean over the seeds; infinity where one of them never was there."""
-        return fmean(record.seconds_to(goal) for record in self.records)
+        """The median over the seeds; infinity where more than half of them never were there."""
+        return median_high(record.seconds_to(goal) for record in self.records)
 
 
 @dataclass(frozen=True)
