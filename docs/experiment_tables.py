@@ -249,6 +249,8 @@ def neighbour_table(folder: str, bits: int) -> str:
 
 PRINTED = "alg1", "alg1-s"
 """Alg. 1 as printed and BCD-S, on all images."""
+PRINTED_IN = "literal-mnist", "literal-mnist-10", "literal-mnist-1"
+"""Their trials to the end of the schedule, of ten iterations and of one."""
 
 
 @table
@@ -259,7 +261,7 @@ def literal_mnist() -> str:
 @table
 def literal_mnist_10() -> str:
     """Every trial of Alg. 1 and BCD-S on all images, as far as it went, and the mean errors of each."""
-    whole = [r for folder in ("literal-mnist", "literal-mnist-10") for r in records(folder) if r["method"] in PRINTED]
+    whole = [r for folder in PRINTED_IN for r in records(folder) if r["method"] in PRINTED]
     rows, found = [], by(sorted(whole, key=lambda record: (record["method"], record["trial"])), "method")
     for own in found.values():
         for record in own:
@@ -274,7 +276,7 @@ def literal_mnist_10() -> str:
     head = ["", "trial", "iterations", "f an image", "gradient", "test error % after t = 1", "at the end", "ended as"]
     known = {f"{r['title']}, trial {r['trial']}": [r] for r in whole}
     note = "f and gradient: after t = 1 to the end. Means are over the trials above them, however far they went."
-    return markdown(head, rows) + basis("literal-mnist` and `results/literal-mnist-10", known, note)
+    return markdown(head, rows) + basis("`, `results/".join(PRINTED_IN), known, note)
 
 
 @table
