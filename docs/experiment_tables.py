@@ -249,8 +249,8 @@ def neighbour_table(folder: str, bits: int) -> str:
 
 PRINTED = "alg1", "alg1-s"
 """Alg. 1 as printed and BCD-S, on all images."""
-PRINTED_IN = "literal-mnist", "literal-mnist-10", "literal-mnist-1"
-"""Their trials to the end of the schedule, of ten iterations and of one."""
+PRINTED_IN = "literal-mnist", "literal-mnist-10"
+"""Their trials to the end of the schedule, and of ten iterations."""
 
 
 @table
