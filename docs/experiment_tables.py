@@ -247,6 +247,12 @@ def neighbour_table(folder: str, bits: int) -> str:
     return markdown([*head, "seconds"], rows) + basis(folder, found)
 
 
+PRINTED = "alg1", "alg1-s"
+"""Alg. 1 as printed and BCD-S, on all images."""
+PRINTED_IN = "literal-mnist", "literal-mnist-10"
+"""Their trials to the end of the schedule, and of ten iterations."""
+
+
 @table
 def literal_mnist() -> str:
     return literal_table("literal-mnist")
@@ -254,7 +260,23 @@ def literal_mnist() -> str:
 
 @table
 def literal_mnist_10() -> str:
-    return literal_table("literal-mnist-10")
+    """Every trial of Alg. 1 and BCD-S on all images, as far as it went, and the mean errors of each."""
+    whole = [r for folder in PRINTED_IN for r in records(folder) if r["method"] in PRINTED]
+    rows, found = [], by(sorted(whole, key=lambda record: (record["method"], record["trial"])), "method")
+    for own in found.values():
+        for record in own:
+            first, last = record["course"][0], record["course"][-1]
+            ends = (f"{number(first[key])} to {number(last[key])}" for key in ("objective", "gradient"))
+            errors = (f"{part['error']:.2f}" for part in (first, last))
+            cells = [record["title"], str(record["trial"]), str(record["passes"]), *ends, *errors, record["status"]]
+            rows.append(cells)
+        if len(own) > 1:
+            errors = (mean([record["course"][place]["error"] for record in own]) for place in (0, -1))
+            rows.append([f"{own[0]['title']}, mean", "", "", "", "", *errors, ""])
+    head = ["", "trial", "iterations", "f an image", "gradient", "test error % after t = 1", "at the end", "ended as"]
+    known = {f"{r['title']}, trial {r['trial']}": [r] for r in whole}
+    note = "f and gradient: after t = 1 to the end. Means are over the trials above them, however far they went."
+    return markdown(head, rows) + basis("`, `results/".join(PRINTED_IN), known, note)
 
 
 @table

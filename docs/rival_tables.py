@@ -62,7 +62,7 @@ def race_table(folder: str) -> str:
                 number(row.total),
                 *times,
                 held,
-                str(race.tried(row)),
+                race.tried(row),
                 f"{classifier}; {setting}",
             ]
         )
@@ -72,7 +72,8 @@ def race_table(folder: str) -> str:
     ]
     known = {row.title: [asdict(record) for record in row.records] for row in race.rows.values()}
     rows_of = f"{data['final_rows']:,} training and {data['test']:,} test images"
-    note = f"{rows_of}; tuned on {data['tuning_rows']:,} rows, {data['held_out']:,} others held out."
+    again = "".join(f" and again on {rows:,}" for rows in {t.samples for t in race.tuning if t.stage == "again"})
+    note = f"{rows_of}; tuned on {data['tuning_rows']:,} rows{again}, {data['held_out']:,} others held out."
     raced = {row.records[0].solver for row in race.rows.values()}
     if missing := [contender.title for contender in CONTENDERS if contender.name not in raced]:
         note += f" Not run: {', '.join(missing)}."

@@ -9,6 +9,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 sys.path.append(str(DOCS))
 
 import blocks  # noqa: E402
+import experiment_tables  # noqa: E402
 import tables  # noqa: E402, F401
 
 
@@ -56,3 +57,19 @@ def test_a_mean_has_its_standard_error_and_a_difference_is_paired_by_seed():
         [trial(e, seed=s) for s, e in ((1, 2.5), (0, 1.4))],
     )
     assert blocks.paired(ours, theirs).startswith("-0.45 ± 0.05 points over 2 seeds")
+
+
+def test_trials_of_the_literal_recipe_say_how_far_each_went(monkeypatch):
+    def run(number, passes, *errors):
+        course = [{"objective": 1.0, "gradient": 2.0, "error": error} for error in errors]
+        named = {"method": "alg1", "title": "Alg. 1", "trial": number, "passes": passes, "status": "MAX_ITER"}
+        return trial(errors[-1]) | named | {"course": course}
+
+    found = {"literal-mnist": [run(0, 90, 5.0, 6.0)], "literal-mnist-10": [run(2, 10, 7.0, 7.0), run(1, 1, 6.0)]}
+    monkeypatch.setattr(experiment_tables, "records", found.get)
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in experiment_tables.literal_mnist_10().split("\n")
+    ]
+    assert [row[1:3] for row in rows[2:5]] == [["0", "90"], ["1", "1"], ["2", "10"]]
+    assert rows[5][0] == "Alg. 1, mean"
+    assert rows[5][5:7] == ["6.00 ± 0.58", "6.33 ± 0.33"]

@@ -12,8 +12,8 @@ from tikhonet.paper.experiment import find_experiment, load_records
 from tikhonet.paper.page import write_report
 from tikhonet.paper.records import FILE, RecordError
 from tikhonet.paper.rivals_experiment import GIVEN_UP, RivalSize, words
-from tikhonet.paper.rivals_findings import lowest
-from tikhonet.paper.rivals_results import Paired, Race, Rival, chosen
+from tikhonet.paper.rivals_findings import lowest, reached
+from tikhonet.paper.rivals_results import Paired, Race, Rival, chosen, rank
 from tikhonet.paper.rivals_search import CONTENDERS, DROPOUT, Split
 from tikhonet.paper.runner import run
 
@@ -68,7 +68,26 @@ def test_tuning_never_sees_the_test_images_and_final_runs_train_on_all_rows(monk
     assert len(few["tuning"].X_seen) == 25
     monkeypatch.setattr("tikhonet.paper.rivals_search.TUNED", 50)
     many = Split(images, "digits").parts
-    assert (len(many["tuning"].X), len(many["tuning"].X_seen), len(many["final"].X)) == (50, 25, 150)
+    assert [(len(part.X), len(part.X_seen)) for part in many.values()] == [(50, 25), (125, 25), (150, 60)]
+    np.testing.assert_array_equal(many["again"].X_seen, many["tuning"].X_seen)
+
+
+def test_of_many_rows_the_best_settings_of_few_are_tried_again_and_the_defaults_of_ours(monkeypatch, tmp_path):
+    monkeypatch.setattr("tikhonet.paper.rivals_search.TUNED", 60)
+    monkeypatch.setattr("tikhonet.paper.rivals_experiment.AGAIN", 2)
+    run(RIVALS, Split(few_digits(), "digits"), TINY, tmp_path, solvers=["bcd", "adamw"], trials=(0,))
+    records = load_records(tmp_path)
+    by_stage = {stage: [r for r in records if r.stage == stage] for stage in ("tuning", "again", "final")}
+    for solver in ("bcd", "adamw"):
+        few, many, (final,) = ([r for r in part if r.solver == solver] for part in by_stage.values())
+        first, second = sorted((r for r in few if r.score is not None), key=rank)[:2]
+        best = {first.number, 0 if solver == "bcd" and first.number else second.number}
+        assert {r.number for r in many} == best
+        assert {r.samples for r in few} == {60}
+        assert min(r.samples for r in many) > 60
+        assert final.number == chosen(records)[solver, 2].number == min(many, key=rank).number
+    race = RIVALS.compare(records)
+    assert [race.tried(row) for row in race.rows.values() if row.ours] == ["4, 2 again"]
 
 
 def test_the_lowest_held_out_error_is_run_from_every_seed(records):
@@ -136,6 +155,24 @@ def test_time_to_an_error_is_that_of_the_classifier_which_counts(records):
     curve = {"curve_seconds": [1.0, 2.0, 3.0], "curve_error": [None, 5.0, 2.0], "curve_error_V": [6.0, 2.0, 4.0]}
     own, svm = (replace(record, head=head, head_seconds=0.5, **curve) for head in ("own", "svm"))
     assert (own.seconds_to(3.0), svm.seconds_to(3.0), svm.seconds_to(1.0)) == (2.0, 3.5, float("inf"))
+
+
+def test_time_to_an_error_of_several_seeds_is_the_median_and_a_rival_that_ended_early_proves_nothing(records):
+    def rival(solver, *curves):
+        first = next(r for r in records if r.stage == "final" and r.solver == solver)
+        seconds = [1.0, 2.0]
+        made = [
+            replace(
+                first, seed=k, head="own", curve_seconds=seconds, curve_error=[None, None], curve_error_V=list(errors)
+            )
+            for k, errors in enumerate(curves)
+        ]
+        return Rival(tuple(made))
+
+    ours, other = rival("bcd", (5.0, 2.0), (3.0, 2.0), (3.5, 2.0)), rival("adamw", (5.0, 4.1), (5.0, 4.2), (5.0, 3.9))
+    assert (ours.seconds_to(4.0), ours.seconds_to(2.0), other.seconds_to(4.0)) == (1.0, 2.0, float("inf"))
+    late = Rival(tuple(replace(record, curve_seconds=[2.0, 3.0]) for record in other.records))
+    assert [reached(Race({"ours": ours, "other": rows}), 4.0).holds for rows in (other, late)] == [None, True]
 
 
 def test_a_setting_without_anything_drawn_is_called_the_defaults():

@@ -8,6 +8,7 @@ better on the held-out rows.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,8 +25,8 @@ from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Method, Scor
 from tikhonet.paper.labelled_images import read_images
 from tikhonet.paper.records import Record, finite
 from tikhonet.paper.rivals_findings import race_claims, race_figures
-from tikhonet.paper.rivals_results import Race, Rival, RivalRecord, chosen
-from tikhonet.paper.rivals_search import CONTENDERS, Contender, Part, Setting, Split
+from tikhonet.paper.rivals_results import Race, Rival, RivalRecord, chosen, rank
+from tikhonet.paper.rivals_search import AGAIN, CONTENDERS, Contender, Part, Setting, Split
 from tikhonet.paper.sheets import Figure, short
 from tikhonet.problem.objective import Blocks
 
@@ -152,15 +153,17 @@ class Rivals(Experiment):
     def stages(
         self, size: RivalSize, data: Split, epochs: int | None, trials: Sequence[int], records: Callable[[], list[Any]]
     ) -> Iterator[tuple[list[Run], Sequence[int]]]:
-        """The tuning trials, all from seed 0; then the settings that they chose."""
+        """The tuning trials from seed 0, the best of them again on more rows; then the settings that they chose."""
         tuning = self.tuning(size, epochs, records)
         yield tuning, (0,)
+        if "again" in data.parts:
+            yield second_round(tuning, records()), (0,)
         best, found = chosen(records()), []
         for method in tuning:
             key = method.contender.name, method.length
             if key in best and best[key].number == method.number:
                 name = f"{method.contender.name}-{method.length}-final-{method.number}"
-                final = replace(method, name=name, stage="final", head=best[key].head, bound=lambda: float("inf"))
+                final = replace(method, name=name, stage="final", head=best[key].head, bound=lambda: math.inf)
                 found.append(final)
         yield found, trials
 
@@ -233,15 +236,18 @@ class Rivals(Experiment):
             Column("CPU seconds", lambda row: row.total),
             *map(time_to, results.goals),
             Column("held out %", results.held_out, self.score.form, wide=True),
-            Column("settings tried", results.tried, str, wide=True),
+            Column("settings tried", results.tried, str, wide=True, text=True),
             Column("classifier", lambda row: row.records[0].head, str, wide=True, text=True),
             Column("setting", chosen_setting, str, text=True, hidden=True),
         ]
 
     def tables(self, results: Race) -> dict[str, Table]:
         """Every tuning trial."""
-        head = ["contender", "epochs", "setting", "held-out error %", "CPU seconds", "ended as", "drawn"]
-        rows = [[t.title, t.length, t.number, t.score, t.seconds, t.status, words(t.settings)] for t in results.tuning]
+        head = ["contender", "epochs", "setting", "rows", "held-out error %", "CPU seconds", "ended as", "drawn"]
+        rows = [
+            [t.title, t.length, t.number, t.samples, t.score, t.seconds, t.status, words(t.settings)]
+            for t in results.tuning
+        ]
         return {"tuning": [head, *rows]}
 
 
@@ -257,6 +263,21 @@ def words(settings: dict[str, Any]) -> str:
 
 def third(epochs: int) -> int:
     return max(1, epochs // 3)
+
+
+def second_round(tuning: Sequence[Run], records: Sequence[RivalRecord]) -> list[Run]:
+    """The settings of every contender that were best on few rows; the trainer's defaults are among them anyway."""
+    kept: dict[tuple[str, int], list[int]] = {}
+    for record in sorted(records, key=lambda record: (len(record.settings) > 1, rank(record))):
+        if record.stage == "tuning" and record.score is not None:
+            kept.setdefault((record.solver, record.length), []).append(record.number)
+    return [
+        replace(
+            run, name=f"{run.contender.name}-{run.length}-again-{run.number}", stage="again", bound=lambda: math.inf
+        )
+        for run in tuning
+        if run.number in kept.get((run.contender.name, run.length), [])[:AGAIN]
+    ]
 
 
 def early_bound(solver: str, length: int, records: Callable[[], list[Any]]) -> Callable[[], float]:

@@ -39,7 +39,9 @@ def reached(race: Race, goal: float) -> Finding:
         rival = "no rival was either" if math.isinf(other) else f"{title} was after {short(other)} s"
         return Finding(f"Never there; {rival}.", False)
     if math.isinf(other):
-        return Finding(f"After {short(mine)} CPU s; no rival was there in the lengths that were run.", True)
+        ends = min(row.total for row in race.rows.values() if not row.ours)
+        text = f"After {short(mine)} CPU s; no rival was there when its run ended, the first after {short(ends)} s."
+        return Finding(text, True if ends >= SOONER * mine else None)
     text = f"{short(mine)} CPU s, {title} {short(other)}: {other / mine:.2f} times sooner."
     return Finding(text, other >= SOONER * mine)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean, median_high, stdev
 
 import numpy as np
 from scipy import stats
@@ -25,7 +25,10 @@ GOALS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RivalRecord(Record):
-    """A tuning trial, with its errors on held-out rows, or a final run, with those on the test images."""
+    """A trial of tuning ("tuning" on few rows, "again" on many), with its errors on held-out rows, or a "final" run.
+
+    Final runs have their errors on the test images.
+    """
 
     solver: str
     stage: str
@@ -73,17 +76,20 @@ class RivalRecord(Record):
 
 
 def chosen(records: Sequence[RivalRecord]) -> dict[tuple[str, int], RivalRecord]:
-    """The tuning trial with the lowest held-out error, by contender and length; the sooner one of equals."""
+    """The trial of tuning with the lowest held-out error, by contender and length; the sooner one of equals.
+
+    What was tried again on many rows goes before all that was tried on few.
+    """
     found: dict[tuple[str, int], RivalRecord] = {}
     for record in records:
         key = record.solver, record.length
-        if record.stage == "tuning" and (key not in found or rank(record) < rank(found[key])):
+        if record.stage != "final" and (key not in found or rank(record) < rank(found[key])):
             found[key] = record
     return found
 
 
-def rank(record: RivalRecord) -> tuple[float, float]:
-    return math.inf if record.score is None else record.score, record.seconds
+def rank(record: RivalRecord) -> tuple[bool, bool, float, float]:
+    return record.score is None, record.stage != "again", record.score or 0.0, record.seconds
 
 
 @dataclass(frozen=True)
@@ -115,8 +121,8 @@ class Rival(Row):
         return fmean(record.curve[-1][0] if record.curve else record.seconds for record in self.records)
 
     def seconds_to(self, goal: float) -> float:
-        """The mean over the seeds; infinity where one of them never was there."""
-        return fmean(record.seconds_to(goal) for record in self.records)
+        """The median over the seeds; infinity where more than half of them never were there."""
+        return median_high(record.seconds_to(goal) for record in self.records)
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,7 @@ class Race(Comparison[Rival]):
         if not final:
             raise RecordError("a report needs a final run of every stage of tuning; run the experiment to its end")
         rows = cls.of(final, Rival, lambda row: (row.length, math.inf if math.isnan(row.score) else row.score)).rows
-        return cls(rows, tuple(record for record in records if record.stage == "tuning"))
+        return cls(rows, tuple(record for record in records if record.stage != "final"))
 
     @property
     def lengths(self) -> list[int]:
@@ -174,12 +180,14 @@ class Race(Comparison[Rival]):
         rows = [row for row in self.rows.values() if row.length == length and row.ours is ours]
         return [row for row in rows if not math.isnan(row.score)]
 
-    def tried(self, row: Rival) -> int:
-        """How many settings the row's one was chosen among."""
-        return sum((trial.solver, trial.length) == (row.records[0].solver, row.length) for trial in self.tuning)
+    def tried(self, row: Rival) -> str:
+        """How many settings the row's one was chosen among, and how many of them were tried again on many rows."""
+        own = [t.stage for t in self.tuning if (t.solver, t.length) == (row.records[0].solver, row.length)]
+        again = own.count("again")
+        return f"{len(own) - again}, {again} again" if again else f"{len(own)}"
 
     def held_out(self, row: Rival) -> float | None:
-        """The error of the chosen setting in its tuning trial."""
+        """The error of the chosen setting in its last trial of tuning."""
         return chosen(self.tuning)[row.records[0].solver, row.length].score
 
     @property

@@ -34,8 +34,10 @@ DROPOUT = ((0.0, 0.0), (0.1, 0.0), (0.1, 0.2), (0.2, 0.2))
 """Shares of inputs and of features."""
 SCALES = (0.5, 1.0, 1.41)
 TUNED = 10_000
-"""Rows that a tuning trial trains on, at most: on all of MNIST two hundred trials for each length would take hours.
-Final runs on more rows have the settings that were best on these."""
+"""Rows that a tuning trial trains on, at most: on all of MNIST two hundred trials for each length would take hours."""
+AGAIN = 5
+"""Settings of a contender, the best on so few rows, that are tried again on all but those that are held out, where
+there are more: what is best on few rows need not be on many."""
 BATCHES = (16, 32, 64, 128, 256, 512)
 
 
@@ -74,13 +76,15 @@ class Split:
         """By stage: tuning never sees the test images, and a final run trains on all rows, the held-out ones too."""
         images, held = self.images, max(1, len(self.images.X_train) // 6)
         X, y = images.X_train, images.y_train
-        fitted = slice(min(len(X) - held, self.rows or TUNED))
-        tuning = X[fitted], y[fitted], X[-held:], y[-held:]
+        most = min(len(X) - held, self.rows or len(X))
+        few = min(most, TUNED)
+        tuning, again = ((X[:count], y[:count], X[-held:], y[-held:]) for count in (few, most))
         final = X[: self.rows], y[: self.rows], images.X_test, images.y_test
-        return {"tuning": Part.of(images.classes, *tuning), "final": Part.of(images.classes, *final)}
+        stages = {"tuning": tuning} | ({"again": again} if few < most else {}) | {"final": final}
+        return {stage: Part.of(images.classes, *rows) for stage, rows in stages.items()}
 
     def describe(self) -> dict[str, Any]:
-        counts = {f"{stage}_rows": len(part.X) for stage, part in self.parts.items()}
+        counts = {f"{stage}_rows": len(self.parts[stage].X) for stage in ("tuning", "final")}
         held = {"held_out": len(self.parts["tuning"].X_seen)}
         return self.images.describe() | {"name": self.name} | counts | held
 
