@@ -184,7 +184,7 @@ class Codes(Target):
             last = self.mixture.structure
             labels = torch.from_numpy(self.supervision.Y).to(course.X.device)
             trained, found = train_open(course, labels, self.n_bits, last if isinstance(last, Opened) else None)
-            return replace(trained, kept=Mixture(self.n_bits, (), found))
+            return replace(trained, kept=Mixture(self.n_bits, structure=found))
         targets = self.start.targets(self.supervision.Y)
         squares = torch.tensor([np.square(targets).sum(1).sum(), len(targets)], dtype=torch.float64)
         total, rows = course.reduce(squares).tolist()
