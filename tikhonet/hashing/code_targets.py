@@ -149,7 +149,8 @@ class Codes(Target):
         classes are read from all of them.
         """
         near = 0 if self.share is None else round(self.share * self.n_bits)
-        return self.n_bits if near < self.n_bits and self.supervision.kind == "classes" else self.n_bits - near
+        taught = self.supervision.kind == "classes" and (self.opens or near < self.n_bits)
+        return self.n_bits if taught else self.n_bits - near
 
     def begins(self, model: Model, network: Network) -> Weights | None:
         """The weights below the layer that tells rows of a class apart."""
