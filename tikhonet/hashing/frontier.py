@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from tikhonet.hashing.codes import pack
-from tikhonet.hashing.neighbours import NEAREST, recall, true_neighbours
+from tikhonet.hashing.neighbours import NEAREST, blocks, recall, true_neighbours
 from tikhonet.hashing.ties import average_precision, count
 from tikhonet.problem.samples import Reduce, keep
 
-QUERIES, BASE = 1000, 20_000
-"""Rows that are asked for, at most a tenth of all, and rows that they are sought in."""
+QUERIES, BASE = 1000, 60_000
+"""Rows that are asked for, at most a tenth of all, and rows that they are sought in: among fewer rows than will be
+searched, a few bits seem to be enough."""
 PART = 100
 """Of few rows, the nearest one in so many is a neighbour."""
 FEWEST = 200
@@ -60,7 +61,8 @@ def frontier(X: Pair, labels: Pair, outputs: Iterable[tuple[float, float, Pair]]
     """
     same = labels[0] @ labels[1].T > 0
     k = max(1, min(NEAREST, len(X[1]) // PART))
-    near, same_label = true_neighbours(*X, k, same), same.cpu().numpy()
+    parts = [true_neighbours(X[0][rows], X[1], k, same[rows]) for rows in blocks(len(X[0]), len(X[1]))]
+    near, same_label = np.concatenate(parts), same.cpu().numpy()
     found = []
     for share, lean, numbers in outputs:
         queries, base = (pack(part.cpu().numpy()) for part in numbers)

@@ -116,7 +116,7 @@ FULL = HashSize(
             "split": {"beta": 1.0, "alpha": 0.1},
             "penalty": {"beta": 0.1, "alpha": 0.1},
         },
-        4: {name: {"max_iter": 8, "dropout": 0.1} for name in ("hasher", "classifier")},
+        4: {name: {"max_iter": 6, "dropout": 0.1} for name in ("hasher", "classifier")},
     },
     shallow_bits=(16, 32, 48, 64),
 )

@@ -57,7 +57,7 @@ SETTINGS = {
     "cifar10": Setting("cifar10", CIFAR10, gist=True),
     "cifar10-5000": Setting("cifar10", CIFAR10, gist=True, part=True),
     "cifar10-shallow": Setting("cifar10", WIDE, gist=True),
-    "cifar10-unseen": Setting("cifar10", WIDE, gist=True, unseen=True),
+    "cifar10-unseen": Setting("cifar10", SHALLOW, gist=True, unseen=True),
     "mnist-small": Setting("mnist", SHALLOW, part=True, small=True),
     "cifar10-small": Setting("cifar10", SHALLOW, gist=True, part=True, small=True),
     "mnist-unseen-small": Setting("mnist", SHALLOW, part=True, small=True, unseen=True),
