@@ -36,11 +36,6 @@ def hashing_digits() -> str:
 
 
 @table
-def hashing_mnist() -> str:
-    return hashing_table("hashing-mnist")
-
-
-@table
 def hashing_cifar10() -> str:
     return hashing_table("hashing-cifar10")
 
@@ -84,7 +79,7 @@ def hashing_table(folder: str) -> str:
 
 @table
 def hashing_full_mnist() -> str:
-    return neighbour_table("hashing-mnist-shallow", 48)
+    return neighbour_table("hashing-mnist", 48)
 
 
 @table

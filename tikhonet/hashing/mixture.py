@@ -188,9 +188,14 @@ class MixedCodes:
         def outputs() -> Iterator[tuple[float, float, Pair]]:
             for share in SHARES:
                 mixed = self.turned(near, base, part, round(share * self.n_bits))
+                asked, sought = self.columns(mixed, queries, X[:aside]), self.columns(mixed, base, X[part])
+                labels = self.n_bits - round(share * self.n_bits)
                 for lean in near.leans if share else (0.0,):
-                    leant = replace(mixed, lean=lean)
-                    yield share, lean, (self.columns(leant, queries, X[:aside]), self.columns(leant, base, X[part]))
+                    # Made once, since that takes longest: a lean adds to the columns of neighbours only.
+                    leant = asked.clone(), sought.clone()
+                    for columns, P in zip(leant, (queries, base), strict=True):
+                        columns[:, labels:] += lean * P[:, labels : self.n_bits]
+                    yield share, lean, leant
             course = self.course
             plain = Structure.fit(X[part], course.weight[part], self.n_bits, course.seed, course.reduce)
             asked, sought = plain.beside(X[:aside]), plain.beside(X[part])

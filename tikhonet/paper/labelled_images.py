@@ -52,7 +52,6 @@ SETTINGS = {
     "digits-unseen": Setting("digits", (64,) * 16, unseen=True),
     "mnist": Setting("mnist", MNIST),
     "mnist-5000": Setting("mnist", MNIST, part=True),
-    "mnist-shallow": Setting("mnist", SHALLOW),
     "mnist-unseen": Setting("mnist", SHALLOW, unseen=True),
     "cifar10": Setting("cifar10", CIFAR10, gist=True),
     "cifar10-5000": Setting("cifar10", CIFAR10, gist=True, part=True),
