@@ -83,21 +83,6 @@ def hashing_full_mnist() -> str:
 
 
 @table
-def hashing_full_cifar10() -> str:
-    return neighbour_table("hashing-cifar10-shallow", 48)
-
-
-@table
-def hashing_full_unseen_mnist() -> str:
-    return neighbour_table("hashing-mnist-unseen", 48)
-
-
-@table
-def hashing_full_unseen_cifar10() -> str:
-    return neighbour_table("hashing-cifar10-unseen", 48)
-
-
-@table
 def hashing_neighbours_digits() -> str:
     return neighbour_table("hashing-digits", 32)
 
