@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import benchmark_tables  # noqa: F401
 import experiment_tables  # noqa: F401
+import hashing_tables  # noqa: F401
 import image_tables  # noqa: F401
 import rival_tables  # noqa: F401
 import tabular_tables  # noqa: F401

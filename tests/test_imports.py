@@ -37,7 +37,6 @@ BOUNDARIES = {
     "tikhonet.estimators.loader_fit": "the one fit whose rows come anew at every epoch",
     "tikhonet.estimators.large_fit": "fits of rows on disk, apart from the estimators",
     "tikhonet.hashing.asymmetric": "distances by scores, apart from the index that uses them",
-    "tikhonet.hashing.frontier": "the choice of a share of bits, apart from the training that it judges",
     "tikhonet.data.gist": "descriptors for users, of which the hashing experiment is one",
     "tikhonet.data.large_tables": "files by pieces, apart from files that are read whole",
     "tikhonet.cli.parameter_options": "parameters as options, apart from the command that has them",

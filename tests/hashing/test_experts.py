@@ -1,5 +1,7 @@
 """Coordinates of each class: the layer that has them, its gates, and directions by neighbours."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,9 +10,12 @@ from sklearn.datasets import load_digits
 import tikhonet
 from tests.estimators.samples import HASHER, blobs
 from tikhonet.data import load, read_table
+from tikhonet.descent.result import Status
+from tikhonet.estimators.solvers import Trained
 from tikhonet.hashing import BCDHasher, neighbour_recall, pack
 from tikhonet.hashing.directions import nearest, neighbourly, rotation
 from tikhonet.hashing.experts import Experts
+from tikhonet.network.graph import Network
 
 
 def rows(classes=3, each=200, features=6):
@@ -63,6 +68,21 @@ def test_the_layer_gives_the_bits_that_the_fit_saw_and_labels_pass_through_it_ex
     if below is not None:
         labels = below @ inner[2, 1][:8].T
         np.testing.assert_allclose(scores[:, :8], labels.numpy(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("lean", [0.0, 0.5])
+def test_bits_that_lean_towards_labels_are_the_same_in_the_layer(lean):
+    X, Y = rows()
+    network = Network.chain([6, 5])
+    W, V = {(1, 0): torch.randn(5, 6, generator=torch.Generator().manual_seed(0))}, torch.eye(5)
+    P = (X @ W[1, 0].T).relu()
+    found = Experts.fit(X, Y, torch.ones(len(X)), 2, seed=0)
+    found = found.turned(P, X, Y, torch.ones(len(X)), 2, seed=0, reduce=lambda part: part, last=False)
+    alone, found = found.bits(P, X), replace(found, lean=lean)
+    torch.testing.assert_close(found.bits(P, X), alone + lean * P[:, 3:])
+    trained = found.attached(Trained(W, V, Status.FINISHED, [], None, 1), network, 3)
+    scores = trained.network.features(X, trained.W) @ trained.V.T
+    torch.testing.assert_close(scores, torch.cat([P[:, :3], found.bits(P, X)], 1), rtol=1e-3, atol=1e-2)
 
 
 def test_directions_by_neighbours_find_more_of_them_than_the_rotation():

@@ -8,7 +8,8 @@ import tikhonet
 from tikhonet import BCDHasher
 from tikhonet.data import load
 from tikhonet.hashing import evaluate, pack
-from tikhonet.hashing.opened import Opened, correlation, directions
+from tikhonet.hashing.opened import Opened, View, correlation, directions
+from tikhonet.network.graph import Network
 from tikhonet.paper.baselines.classical_hashes import ITQ
 
 BITS = 32
@@ -42,10 +43,17 @@ def test_classes_never_seen_are_found_more_often_than_by_codes_of_labels_and_as_
     assert found > precision(itq.codes, digits) - 0.03
 
 
-def test_scores_are_linear_in_rows_within_the_range_of_the_training(hasher, digits):
-    a, b = digits[0][:50], digits[0][50:100]
-    middle = hasher.decision_function((a + b) / 2)
-    np.testing.assert_allclose(middle, (hasher.decision_function(a) + hasher.decision_function(b)) / 2, atol=1e-4)
+@pytest.mark.parametrize("taught", [False, True])
+def test_the_network_of_a_view_gives_its_scores(taught):
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(60, 5, generator=generator)
+    first = Network.chain([5, 7], bias=True)
+    W = {pair: torch.randn(first.shape(pair), generator=generator) for pair in first.learned}
+    view = View("first", torch.ones(7), first, W) if taught else View("inputs", torch.arange(5) + 1.0)
+    found = directions(view, X, torch.arange(60) % 4, 8, pull=1.0, seed=0, epochs=1)
+    network, weights, V = found.network(Network.chain([5, 7, 3]))
+    assert network.depth == 1 + taught
+    torch.testing.assert_close(network.features(X, weights) @ V.T, found.scores(X), rtol=1e-4, atol=1e-4)
 
 
 def test_the_fit_says_what_classes_held_out_have_chosen(hasher):
@@ -99,8 +107,8 @@ def test_steps_raise_the_correlation_that_they_are_for():
     generator = torch.Generator().manual_seed(0)
     X, classes = torch.randn(200, 12, generator=generator), torch.arange(200) % 4
     X[:, :4] += 2 * torch.nn.functional.one_hot(classes, 4)
-    options = {"pull": 4.0, "as_given": False, "seed": 0}
-    first, last = (directions(X, classes, torch.ones(12), 8, epochs=n, **options) for n in (0, 10))
+    view = View("as given", torch.ones(12))
+    first, last = (directions(view, X, classes, 8, epochs=n, pull=4.0, seed=0) for n in (0, 10))
 
     def worth(found: Opened) -> float:
         bits, far = found.scores(X).sign(), torch.cdist(X, X)

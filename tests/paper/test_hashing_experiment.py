@@ -227,7 +227,7 @@ def test_the_small_settings_search_what_they_learn_from_and_keep_no_pictures():
     data = read_database("mnist-small", fake)
     assert (len(data.X), len(data.X_train), len(data.X_query)) == (2500, 2500, 500)
     assert not data.pictured
-    sized = FULL.for_rows(2500, shallow=True)
+    sized = FULL.for_rows(2500, 2)
     assert sized.bits == (16, 32, 48, 64)
     assert methods(sized)["admm-48"].solver.beta != methods(sized)["penalty-48"].solver.beta
 

@@ -65,7 +65,7 @@ def test_a_damaged_old_record_is_refused_by_name(folder):
     assert not (folder / FILE).exists()
 
 
-@pytest.mark.parametrize("name", ["sparse-fashion", "hashing-cifar10-pixels"])
+@pytest.mark.parametrize("name", ["sparse-fashion", "hashing-cifar10"])
 def test_a_committed_record_makes_its_page_figures_and_tables(name, tmp_path):
     shutil.copy(RESULTS / name / FILE, tmp_path)
     report = write_report(tmp_path)

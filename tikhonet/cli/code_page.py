@@ -13,6 +13,8 @@ from tikhonet.cli.inputs import SavedModel, Source
 from tikhonet.data.tables import Table
 from tikhonet.hashing import HammingIndex, Retrieval
 from tikhonet.hashing.codes import CodeReport, Codes
+from tikhonet.hashing.frontier import unbeaten
+from tikhonet.hashing.mixture import Mixture
 from tikhonet.hashing.ties import Tied
 from tikhonet.paper.figures import Axis, Line, Lines, Point
 from tikhonet.paper.pictures import Picture, photograph
@@ -92,8 +94,8 @@ def write_code_page(
         rows.append(["first five tied", f"{100 * report.tied:.1f}%"])
     if report.entropy is not None:
         rows.append(["entropy of the codes", f"{report.entropy:.2f} bits"])
-    if shares := saved.estimator.mixture_.frontier:
-        figures.append(frontier(shares, saved.estimator.mixture_.bits, searched.n_bits))
+    if saved.estimator.mixture_.frontier:
+        figures.append(frontier(saved.estimator.mixture_, searched.n_bits))
     fill_page(
         path,
         saved,
@@ -132,19 +134,19 @@ def balls(found: Retrieval) -> Figure:
     )
 
 
-def frontier(shares: Any, bits: int, n_bits: int) -> Figure:
-    """Labels against neighbours for every share of bits, as rows that the fit kept aside saw it."""
+def frontier(mixture: Mixture, n_bits: int) -> Figure:
+    """Labels against neighbours for the shares of bits that no other beats, as rows that the fit kept aside saw it."""
     points = []
-    for share in shares:
-        taken = ", taken" if round(share.structure * n_bits) == bits else ""
+    for share in unbeaten(mixture.frontier):
+        taken = ", taken" if share == mixture.taken(n_bits) else ""
         precision = share.mean_average_precision
         words = f"{round(share.structure * n_bits)} bits for neighbours{taken}: label mAP {precision:.4f}, "
         points.append(Point(share.recall, precision, precision, precision, f"{words}found {share.recall:.4f}"))
     return Lines(
         name="frontier",
         title="Labels against neighbours",
-        caption=f"What each share of bits for neighbours was worth on rows that the fit kept aside; {bits} of {n_bits} "
-        "were taken.",
+        caption=f"What shares of bits for neighbours were worth on rows that the fit kept aside; {mixture.bits} of "
+        f"{n_bits} were taken. Codes of this length that know no labels found {mixture.wanted:.4f}.",
         x=Axis("true neighbours found first", low=0.0),
         y=Axis("label mAP", low=max(0.0, min(point.y for point in points) - 0.05), high=1.0),
         lines=[Line("shares", "stochastic", points)],

@@ -149,7 +149,8 @@ class Codes(Target):
         classes are read from all of them.
         """
         near = 0 if self.share is None else round(self.share * self.n_bits)
-        return self.n_bits if near < self.n_bits and self.supervision.kind == "classes" else self.n_bits - near
+        taught = self.supervision.kind == "classes" and (self.opens or near < self.n_bits)
+        return self.n_bits if taught else self.n_bits - near
 
     def begins(self, model: Model, network: Network) -> Weights | None:
         """The weights below the layer that tells rows of a class apart."""
@@ -184,7 +185,7 @@ class Codes(Target):
             last = self.mixture.structure
             labels = torch.from_numpy(self.supervision.Y).to(course.X.device)
             trained, found = train_open(course, labels, self.n_bits, last if isinstance(last, Opened) else None)
-            return replace(trained, kept=Mixture(self.n_bits, (), found))
+            return replace(trained, kept=Mixture(self.n_bits, structure=found))
         targets = self.start.targets(self.supervision.Y)
         squares = torch.tensor([np.square(targets).sum(1).sum(), len(targets)], dtype=torch.float64)
         total, rows = course.reduce(squares).tolist()

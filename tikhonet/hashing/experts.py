@@ -8,12 +8,16 @@ principal axes and directions D_c. A class opens by s_c, which a regression read
 D_c' (x - mean_c) where the class is open, since g_c is larger, and 0 where it is shut. It is one more layer, whose
 inputs are the network's last layer and, by a skip (Sec. 2.1), the rows themselves; so nothing of it has to be learned
 by the layers below, and files and exports know it as they know any network.
+
+Such bits differ at random between rows of different classes, which blurs the order of the classes for a query that may
+be of several. So they may also lean towards what the network has learned for them as bits of labels: `lean` times that
+output is added.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -40,6 +44,9 @@ OPENING = 1 / 3
 class Experts:
     """Means and axes of all classes, and the directions that the bits are made of."""
 
+    leans: ClassVar[tuple[float, ...]] = (0.0, 0.75)
+    """The leans that are tried for every share of the bits."""
+
     means: Tensor
     """Classes x features."""
     axes: Tensor
@@ -49,6 +56,8 @@ class Experts:
     reading: Tensor | None = None
     """Outputs for labels x classes: how sure of each class they are."""
     opening: float = 0.0
+    lean: float = 0.0
+    """How much the output for a label, which the bit would be without neighbours, is added."""
 
     @classmethod
     def fit(cls, X: Tensor, Y: Tensor, weight: Tensor, count: int, seed: int, reduce: Reduce = keep) -> Experts:
@@ -107,7 +116,7 @@ class Experts:
         found = X.new_zeros(len(X), self.directions.shape[2])
         for mean, D, gate in zip(self.means, self.directions, gates.T[:, :, None], strict=True):
             found += ((X - mean) @ D + gate).relu_() - gate.relu()
-        return found
+        return found + self.lean * P[:, P.shape[1] - found.shape[1] :] if self.lean else found
 
     def attached(self, trained: Trained, network: Network, labels: int) -> Trained:
         """The network with the layer on it, whose V gives so many bits of labels and those of neighbours."""
@@ -117,19 +126,21 @@ class Experts:
         V, last, new = trained.V, network.depth, network.depth + 1
         if not bits:
             return replace(trained, V=V[:labels])
-        passed, gates = V[:labels], SHARPNESS * self.reading.T @ V
-        width = 2 * labels + classes * bits + classes
+        passed, gates = V[: labels + bits if self.lean else labels], SHARPNESS * self.reading.T @ V
+        count = 2 * len(passed)
+        width = count + classes * bits + classes
         D = self.directions.transpose(1, 2).reshape(-1, features)
         rows = V.new_zeros(width, features)
-        rows[2 * labels : -classes] = D
+        rows[count:-classes] = D
         below = torch.cat([passed, -passed, gates.repeat_interleave(bits, 0), gates])
         shift = V.new_full((width, 1), -SHARPNESS * self.opening)
-        shift[: 2 * labels] = 0.0
-        shift[2 * labels : -classes, 0] -= torch.einsum("cf,cfb->cb", self.means, self.directions).flatten()
-        eye, near = torch.eye(labels).to(V), torch.eye(bits).to(V).repeat(1, classes)
+        shift[:count] = 0.0
+        shift[count:-classes, 0] -= torch.einsum("cf,cfb->cb", self.means, self.directions).flatten()
+        eye = torch.eye(labels + bits, len(passed)).to(V)
+        eye[labels:] *= self.lean
         top = V.new_zeros(labels + bits, width)
-        top[:labels, : 2 * labels] = torch.cat([eye, -eye], 1)
-        top[labels:, 2 * labels : -classes], top[labels:, -classes:] = near, -1.0
+        top[:, :count] = torch.cat([eye, -eye], 1)
+        top[labels:, count:-classes], top[labels:, -classes:] = torch.eye(bits).to(V).repeat(1, classes), -1.0
         edges = network.edges | dict.fromkeys([(new, last), (new, 0)], "dense") | {(new, BIAS): "bias"}
         whole = Network((*network.shapes, width), edges, activation=network.activation)
         W = trained.W | {(new, last): below, (new, 0): rows, (new, BIAS): shift}

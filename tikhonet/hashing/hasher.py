@@ -49,12 +49,14 @@ class BCDHasher(BCDEstimator):
         The codes of the training rows are a block of the descent, or stay as they start: a codeword for each class,
         far from all others.
     structure : "auto", "open" or float, default="auto"
-        The share of the bits, 0 to 1, that know neighbours instead of labels. "auto" measures seven shares on up to
-        a thousand rows kept aside, and takes the one that finds most true neighbours of those that lose no more
-        than 0.01 of the labels' mean average precision (`mixture_`). It is a third where there are fewer than 200
-        rows, 0 for numbers and for a similarity, whose codes have an order already, and 1 without y. "open" is for
-        queries whose classes y may not have: no network is trained, and all bits are signs of directions of the
-        inputs, turned by the labels as far as that helps classes held out.
+        The share of the bits, 0 to 1, that know neighbours instead of labels. "auto" measures eight shares on up to
+        a thousand rows kept aside, of which the bits may also lean towards labels, and takes the one that finds most
+        true neighbours of those that lose no more than 0.0075 of the labels' mean average precision (`mixture_`). If
+        codes without labels find more, it takes the one that finds as many and loses least, up to 0.03. It is a
+        third, without a lean, where there are fewer than 200 rows, 0 for numbers and for a similarity, whose codes
+        have an order already, and 1 without y. "open" is for
+        queries whose classes y may not have: all bits are signs of directions of the inputs or of the network's
+        first layer, turned by the labels, each as far as it helps classes held out.
     supervision : float, default=3.0
         How far on the other side the network's output must at least lie to turn a learned bit that fits the labels.
     target : {"auto", "classes", "numbers"}, default="auto"
@@ -172,8 +174,8 @@ class BCDHasher(BCDEstimator):
         if self.constraint is not None or self._budget() is not None or self.codes == "classes":
             raise ArgumentError(
                 "structure",
-                'structure="open" takes no constraint, no budget of weights and no codes="classes", since it trains no '
-                'network; leave them out or use structure="auto"',
+                'structure="open" takes no constraint, no budget of weights and no codes="classes", since it keeps at '
+                'most one layer of the network; leave them out or use structure="auto"',
             )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,6 +34,10 @@ class Mixture:
         Those that know neighbours.
     frontier : tuple of Share, default=()
         What each share of them was worth on the rows kept aside; empty where none were.
+    lean : float, default=0.0
+        How much those bits lean towards labels.
+    wanted : float, default=0.0
+        The neighbours that codes without labels, of the same length, found on these rows.
     structure : Structure, optional
         How they are made; a model file does not keep it, since V has it.
 
@@ -41,11 +45,13 @@ class Mixture:
     --------
     >>> from tikhonet.hashing import Mixture
     >>> Mixture(bits=16)
-    Mixture(bits=16, frontier=())
+    Mixture(bits=16, frontier=(), lean=0.0, wanted=0.0)
     """
 
     bits: int = 0
     frontier: tuple[Share, ...] = ()
+    lean: float = 0.0
+    wanted: float = 0.0
     structure: Structure | Experts | Opened | None = field(default=None, repr=False, compare=False)
 
     def taken(self, n_bits: int) -> Share | None:
@@ -61,7 +67,8 @@ class Mixture:
         Share or None
             None where none was chosen.
         """
-        return next((share for share in self.frontier if round(share.structure * n_bits) == self.bits), None)
+        taken = (self.bits, self.lean)
+        return next((share for share in self.frontier if (round(share.structure * n_bits), share.lean) == taken), None)
 
     def to_dict(self) -> dict[str, Any]:
         """The mixture as plain numbers.
@@ -69,9 +76,10 @@ class Mixture:
         Returns
         -------
         dict
-            With the keys bits and frontier.
+            With the keys bits, frontier, lean and wanted.
         """
-        return {"bits": self.bits, "frontier": [share.to_dict() for share in self.frontier]}
+        shares = [share.to_dict() for share in self.frontier]
+        return {"bits": self.bits, "frontier": shares, "lean": self.lean, "wanted": self.wanted}
 
     @classmethod
     def from_dict(cls, kept: dict[str, Any]) -> Mixture:
@@ -87,7 +95,9 @@ class Mixture:
         Mixture
             An equal one.
         """
-        return cls(int(kept["bits"]), tuple(Share(**share) for share in kept["frontier"]))
+        shares = tuple(Share(**share) for share in kept["frontier"])
+        # Version 0.1 had neither of the last two.
+        return cls(int(kept["bits"]), shares, float(kept.get("lean", 0.0)), float(kept.get("wanted", 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +121,10 @@ class MixedCodes:
         """
         course, rows = self.course, len(self.course.X)
         found: list[Share] = []
+        lean = wanted = 0.0
         near = last.structure if last else None
         if last and near and not isinstance(near, Opened):
-            share = last.bits / self.n_bits
+            share, lean = last.bits / self.n_bits, last.lean
         else:
             near = self.axes(round((max(SHARES) if share is None else share) * self.n_bits))
         of_all_ranks = add_numbers(course.reduce, rows)[0]
@@ -127,16 +138,18 @@ class MixedCodes:
             return replace(trained, V=trained.V[: self.n_bits], outputs=P[:, : self.n_bits]), Mixture()
         if share is None:
             queries = course.problem.network.features(course.X[:aside], trained.W) @ trained.V.T
-            found = self.frontier(queries, P[:BASE], near)
-            share, P = chosen(found).structure, torch.cat([queries, P])
+            *found, alone = self.frontier(queries, P[:BASE], near)
+            wanted, taken = alone.recall, chosen(found, alone.recall)
+            share, lean, P = taken.structure, taken.lean, torch.cat([queries, P])
             if of_all_ranks < RETRAIN_BELOW and trained.status not in (Status.INTERRUPTED, Status.NONFINITE):
                 trained = self.run(slice(None), near)
                 assert trained.outputs is not None
                 P = trained.outputs
         bits = round(share * self.n_bits)
-        near = self.turned(near, P, slice(None), bits, last=True)
+        near = replace(self.turned(near, P, slice(None), bits, last=True), lean=lean)
         trained = near.attached(trained, course.problem.network, self.n_bits - bits)
-        return replace(trained, outputs=self.columns(near, P, course.X)), Mixture(bits, tuple(found), near)
+        mixture = Mixture(bits, tuple(found), lean, wanted, near)
+        return replace(trained, outputs=self.columns(near, P, course.X)), mixture
 
     def axes(self, count: int) -> Structure | Experts:
         """What tells rows apart: coordinates of each class, or of all rows."""
@@ -165,15 +178,31 @@ class MixedCodes:
         return torch.cat([P[:, : self.n_bits - bits.shape[1]], bits], dim=1)
 
     def frontier(self, queries: Tensor, base: Tensor, near: Structure | Experts) -> list[Share]:
-        """What every share is worth on the rows kept aside, the first ones, for these outputs of the network."""
+        """What every share is worth on the rows kept aside, the first ones, for these outputs of the network.
+
+        The last one is that of codes of neighbours alone, which need no network.
+        """
         aside, end = len(queries), len(queries) + len(base)
-        X, Y = self.course.X, self.labels
+        X, Y, part = self.course.X, self.labels, slice(aside, end)
 
-        def outputs(share: float) -> Pair:
-            mixed = self.turned(near, base, slice(aside, end), round(share * self.n_bits))
-            return self.columns(mixed, queries, X[:aside]), self.columns(mixed, base, X[aside:end])
+        def outputs() -> Iterator[tuple[float, float, Pair]]:
+            for share in SHARES:
+                mixed = self.turned(near, base, part, round(share * self.n_bits))
+                asked, sought = self.columns(mixed, queries, X[:aside]), self.columns(mixed, base, X[part])
+                labels = self.n_bits - round(share * self.n_bits)
+                for lean in near.leans if share else (0.0,):
+                    # Made once, since that takes longest: a lean adds to the columns of neighbours only.
+                    leant = asked.clone(), sought.clone()
+                    for columns, P in zip(leant, (queries, base), strict=True):
+                        columns[:, labels:] += lean * P[:, labels : self.n_bits]
+                    yield share, lean, leant
+            course = self.course
+            plain = Structure.fit(X[part], course.weight[part], self.n_bits, course.seed, course.reduce)
+            asked, sought = plain.beside(X[:aside]), plain.beside(X[part])
+            alone = self.turned(plain, sought, part, self.n_bits)
+            yield 1.0, 0.0, (alone.bits(asked, X[:aside]), alone.bits(sought, X[part]))
 
-        return frontier((X[:aside], X[aside:end]), (Y[:aside], Y[aside:end]), outputs, self.course.reduce)
+        return frontier((X[:aside], X[part]), (Y[:aside], Y[part]), outputs(), self.course.reduce)
 
 
 def takes_experts(course: Course, classes: int) -> bool:

@@ -1,14 +1,15 @@
-"""Bits for classes that nobody has labels of: directions of the inputs that whole classes, held out, have chosen.
+"""Bits for classes that nobody has labels of: directions that whole classes, held out, have chosen.
 
-What a network learns of its classes says little of others, so these bits are signs of linear coordinates of the rows.
-Labels say how to turn them: the agreement of two codes shall go with nearness, and with having one class as far as that
-helps classes which the directions have not seen,
+The last layers of a network know its own classes and little of others, but its first layer often tells others apart
+better than the inputs do. So these bits are signs of linear coordinates of the inputs or of that layer. Labels say how
+to turn them: the agreement of two codes shall go with nearness, and with having one class as far as that helps classes
+which the directions have not seen,
 
     maximise over R:  mean over rows i of  corr over rows j of ( <h_i, h_j>,  pull [y_i = y_j] - |z_i - z_j| / spread ),
 
 with h = tanh(sharpness Z R) and Z the leading principal coordinates. The same with the real scores of row i in place of
-h_i counts half as much: a query may keep them. The pull, and whether features count in units as given or in those of
-their own spread, are chosen on classes held out, each third of them once.
+h_i counts half as much: a query may keep them. The pull, and whether rows are seen as that layer or as inputs, in units
+as given or in those of their own spread, are chosen on classes held out, each third of them once.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -31,7 +32,7 @@ from tikhonet.hashing.codes import pack, signs
 from tikhonet.hashing.directions import rotation, sample, unit
 from tikhonet.hashing.structure import principal_axes
 from tikhonet.hashing.ties import average_precision, count_by
-from tikhonet.network.graph import BIAS, Network
+from tikhonet.network.graph import BIAS, Network, Weights
 from tikhonet.trainer.training import Epoch
 
 ROWS = 5000
@@ -51,29 +52,55 @@ Watch = Callable[[Epoch], bool | None]
 
 
 @dataclass(frozen=True, eq=False)
+class View:
+    """Rows as distances see them: inputs in some units, or the first hidden layer of a network."""
+
+    words: str
+    units: Tensor
+    network: Network | None = None
+    W: Weights = field(default_factory=dict)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        seen = self.network.features(X, self.W).flatten(1) if self.network else X
+        return seen * self.units.to(X)
+
+    @classmethod
+    def taught(cls, course: Course, X: Tensor, targets: Tensor, weight: Tensor) -> View | None:
+        """The first layer of the network that learns the codes of these rows; None where it diverges or is no ReLU."""
+        network = course.problem.network
+        if network.activation.name != "relu":
+            return None
+        trained = replace(course, X=X, targets=targets, weight=weight).run()
+        if trained.status is Status.NONFINITE:
+            return None
+        edges = {pair: edge for pair, edge in network.edges.items() if pair[0] == 1}
+        first = Network(network.shapes[:2], edges)
+        W = {pair: trained.W[pair] for pair in first.learned}
+        return cls("of the first hidden layer", torch.ones(first.widths[1]), first, W)
+
+
+@dataclass(frozen=True, eq=False)
 class Opened:
-    """Scores `x D - threshold` of scaled rows, whose signs are the bits, and what was chosen for them."""
+    """Scores `view(x) D - threshold` of scaled rows, whose signs are the bits, and what was chosen for them."""
 
     D: Tensor
     threshold: Tensor
     pull: float
-    as_given: bool
-    """Whether features count in units as given."""
+    view: View
 
     def scores(self, X: Tensor) -> Tensor:
-        return X @ self.D.to(X) - self.threshold.to(X)
+        return self.view(X) @ self.D.to(X) - self.threshold.to(X)
 
-    def network(self, network: Network) -> tuple[Network, dict[tuple[int, int], Tensor], Tensor]:
+    def network(self, network: Network) -> tuple[Network, Weights, Tensor]:
         """A network with these scores: a layer of their positive and negative parts, whose difference V takes."""
-        bits = self.D.shape[1]
-        both, eye = torch.cat([self.D, -self.D], 1).T.contiguous(), torch.eye(bits).to(self.D)
+        bits, below = self.D.shape[1], self.view.network
+        D = self.view.units.to(self.D)[:, None] * self.D
+        both, eye = torch.cat([D, -D], 1).T.contiguous(), torch.eye(bits).to(self.D)
         shift = torch.cat([-self.threshold, self.threshold])[:, None]
-        edges = {(1, 0): "dense", (1, BIAS): "bias"}
-        return (
-            Network((network.shapes[0], 2 * bits), edges),
-            {(1, 0): both, (1, BIAS): shift},
-            torch.cat([eye, -eye], 1),
-        )
+        last, shapes = (2, below.shapes) if below else (1, network.shapes[:1])
+        edges = (below.edges if below else {}) | {(last, last - 1): "dense", (last, BIAS): "bias"}
+        W = self.view.W | {(last, last - 1): both, (last, BIAS): shift}
+        return Network((*shapes, 2 * bits), edges), W, torch.cat([eye, -eye], 1)
 
 
 def train_open(course: Course, labels: Tensor, bits: int, last: Opened | None = None) -> tuple[Trained, Opened]:
@@ -82,8 +109,10 @@ def train_open(course: Course, labels: Tensor, bits: int, last: Opened | None = 
     Every row counts alike, whatever its weight: a direction is to serve rows that are not there.
     After a warm start they are the `last` ones, so that codes stay comparable with those that are stored.
     """
-    rows = sample(torch.cat([course.X.float(), labels.argmax(1)[:, None].float()], 1), course.reduce, ROWS)
-    X, classes, scale = rows[:, :-1], rows[:, -1].long(), course.units.to(rows)
+    features = course.X.shape[1]
+    columns = [course.X.float(), course.targets.float(), labels.argmax(1)[:, None].float()]
+    rows = sample(torch.cat(columns, 1), course.reduce, ROWS)
+    X, targets, classes = rows[:, :features], rows[:, features:-1], rows[:, -1].long()
     epochs: list[Epoch] = []
     status = Status.FINISHED
 
@@ -92,8 +121,8 @@ def train_open(course: Course, labels: Tensor, bits: int, last: Opened | None = 
         return course.watch(epoch) if course.watch else None
 
     if last is None:
-        pull, as_given = choose(X, classes, scale, bits, course.seed)
-        last = directions(X, classes, scale, bits, pull=pull, as_given=as_given, seed=course.seed, watch=heard)
+        pull, view = choose(replace(course, watch=None), X, targets, classes, bits)
+        last = directions(view, X, classes, bits, pull=pull, seed=course.seed, watch=heard)
     network, W, V = last.network(course.problem.network)
     outputs = last.scores(course.X)
     if not torch.isfinite(outputs).all():
@@ -103,8 +132,7 @@ def train_open(course: Course, labels: Tensor, bits: int, last: Opened | None = 
 
 
 def certificate(found: Opened) -> Certificate:
-    units = "as given" if found.as_given else "of the features' own spread"
-    figure = f"labels pull by {found.pull:g}, distances in units {units}"
+    figure = f"labels pull by {found.pull:g}, distances {found.view.words}"
     checks = (
         Check("classes", "directions serve classes held out", None, figure),
         Check("stationary", "the point is stationary", None, "not measured: steps of gradients on samples of rows"),
@@ -113,21 +141,28 @@ def certificate(found: Opened) -> Certificate:
     return Certificate(checks, Stationarity(unknown, unknown, math.nan), None, NOT_CLAIMED)
 
 
-def choose(X: Tensor, classes: Tensor, scale: Tensor, bits: int, seed: int) -> tuple[float, bool]:
-    """The pull of labels and the units whose codes are best for classes held out; with less than four, the mildest."""
+def choose(course: Course, X: Tensor, targets: Tensor, classes: Tensor, bits: int) -> tuple[float, View]:
+    """The pull of labels and the view whose codes are best for classes held out; with less than four, the mildest."""
     known = classes.unique()
+    scale = course.units.to(X)
+    spread = View("in units of the features' own spread", torch.ones_like(X[0]))
+    given = View("in units as given", scale.expand_as(X[0]))
     if len(known) < FOLDS + 1:
-        return (0.0 if len(known) < 2 else PULLS[0]), False
-    worth: dict[tuple[float, bool], float] = {}
+        return (0.0 if len(known) < 2 else PULLS[0]), spread
+    worth: dict[tuple[float, str], float] = {}
     for fold in range(FOLDS):
         held = torch.isin(classes, known[fold::FOLDS])
         rows = torch.nonzero(held).flatten()[:HELD]
-        for pull, as_given in product(PULLS, (False, True)):
-            found = directions(
-                X[~held], classes[~held], scale, bits, pull=pull, as_given=as_given, seed=seed, epochs=SHORT
-            )
-            worth[pull, as_given] = worth.get((pull, as_given), 0.0) + precision(found, X[rows], classes[rows])
-    return max(worth, key=lambda choice: worth[choice])
+        weight = X.new_ones(int((~held).sum()))
+        taught = View.taught(course, X[~held].to(course.X), targets[~held].to(course.targets), weight.to(course.weight))
+        for pull, view in product(PULLS, [part for part in (spread, given, taught) if part]):
+            found = directions(view, X[~held], classes[~held], bits, pull=pull, seed=course.seed, epochs=SHORT)
+            worth.setdefault((pull, view.words), 0.0)
+            worth[pull, view.words] += precision(found, X[rows], classes[rows])
+    pull, words = max(worth, key=lambda choice: worth[choice])
+    views = {spread.words: spread, given.words: given}
+    taught = None if words in views else View.taught(course, course.X, course.targets, course.weight)
+    return pull, views.get(words, taught or spread)
 
 
 def precision(found: Opened, X: Tensor, classes: Tensor) -> float:
@@ -147,29 +182,28 @@ def precision(found: Opened, X: Tensor, classes: Tensor) -> float:
 
 
 def directions(
+    view: View,
     X: Tensor,
     classes: Tensor,
-    scale: Tensor,
     bits: int,
     *,
     pull: float,
-    as_given: bool,
     seed: int,
     epochs: int = EPOCHS,
     watch: Watch | None = None,
 ) -> Opened:
     """Principal coordinates, rotated towards the corners of the cube, then turned by nearness and labels."""
-    units = scale if as_given else torch.ones_like(scale)
-    mean = X.mean(0)
-    F = (X - mean) * units
+    F = view(X)
+    mean = F.mean(0)
+    F = F - mean
     axes = principal_axes(F, F.new_ones(len(F)), bits, seed)
     axes = axes / (F @ axes).square().sum(1).mean().sqrt().clamp_min(torch.finfo(F.dtype).tiny)
     Z = F @ axes
     R = rotation(Z, bits, seed).float()
     R = R / unit((Z[:, : len(R)] @ R).square().mean(0))
     R = turned(Z[:, : len(R)], classes, R, pull, seed, epochs, watch)
-    D = units[:, None] * (axes[:, : len(R)] @ R)
-    return Opened(D, mean @ D, pull, as_given)
+    D = axes[:, : len(R)] @ R
+    return Opened(D, mean @ D, pull, view)
 
 
 def turned(Z: Tensor, classes: Tensor, R: Tensor, pull: float, seed: int, epochs: int, watch: Watch | None) -> Tensor:

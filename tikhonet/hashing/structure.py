@@ -14,7 +14,7 @@ each, its own coordinates are better (`experts.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -32,12 +32,16 @@ POWERS, SPARE = 4, 10
 class Structure:
     """The coordinates of rows along principal axes, in one unit, and the bits that are made of them."""
 
+    leans: ClassVar[tuple[float, ...]] = (0.0,)
+    """These bits do not lean towards labels."""
+
     axes: Tensor
     """Columns, the one that tells rows apart most first, over the unit."""
     before: int = 0
     """Outputs of the network before those of the coordinates: for labels."""
     directions: Tensor | None = None
     """Coordinates x bits."""
+    lean: float = 0.0
 
     @classmethod
     def fit(

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import fmean
 
+from tikhonet.hashing.frontier import unbeaten
+from tikhonet.hashing.mixture import Mixture
 from tikhonet.paper.comparison import Claim, Finding
 from tikhonet.paper.figures import Axis, Line, Lines, Point
 from tikhonet.paper.hashing_results import SHOWN_BITS, Coding, Hashing
@@ -256,17 +258,18 @@ def frontier(hashing: Hashing, bits: int) -> Lines | None:
         return None
     lines = []
     for record in way.at(bits).records:
+        mixture = Mixture.from_dict(record.mixture) if record.mixture else Mixture()
         points = [
             Point(
-                share["recall"],
-                share["mean_average_precision"],
-                share["mean_average_precision"],
-                share["mean_average_precision"],
-                f"trial {record.trial}, {100 * share['structure']:.0f}% of the bits for neighbours"
-                f"{', taken' if round(share['structure'] * bits) == record.mixture['bits'] else ''}: label mAP "
-                f"{share['mean_average_precision']:.4f}, neighbours found {share['recall']:.4f}",
+                share.recall,
+                share.mean_average_precision,
+                share.mean_average_precision,
+                share.mean_average_precision,
+                f"trial {record.trial}, {100 * share.structure:.0f}% of the bits for neighbours"
+                f"{', taken' if share == mixture.taken(bits) else ''}: label mAP "
+                f"{share.mean_average_precision:.4f}, neighbours found {share.recall:.4f}",
             )
-            for share in record.mixture.get("frontier", [])
+            for share in unbeaten(mixture.frontier)
         ]
         if points:
             lines.append(Line(f"trial {record.trial}", way.family, points))
@@ -276,8 +279,9 @@ def frontier(hashing: Hashing, bits: int) -> Lines | None:
     return Lines(
         name="frontier",
         title=f"Labels against neighbours, {bits} bits",
-        caption="Eight shares of bits for neighbours, from none (left) to seven twelfths, measured on training images "
-        "kept aside; the share that is taken finds most neighbours among those that cost little of label mAP.",
+        caption="Shares of bits for neighbours, from none (left) to seven twelfths, measured on training images kept "
+        "aside; of all those tried the ones that no other beats. The share that is taken finds as many neighbours as "
+        "codes without labels for the least of label mAP, or more where these are cheap.",
         x=Axis("true neighbours found first", low=0.0),
         y=shares("label mAP", max(0.0, math.floor(20 * lowest) / 20)),
         lines=lines,

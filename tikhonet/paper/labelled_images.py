@@ -45,17 +45,18 @@ class Setting:
     """Whether nothing but the part is read: it is the database too."""
 
 
-MNIST, CIFAR10, SHALLOW = (256,) * 48, (1024,) * 16, (256, 256)
-"""The paper's networks, and one for the comparisons of all methods."""
+MNIST, CIFAR10, SHALLOW, WIDE = (256,) * 48, (1024,) * 16, (256, 256), (1024,) * 4
+"""The paper's networks, one for the comparisons of all methods, and one for all descriptors of CIFAR-10."""
 SETTINGS = {
     "digits": Setting("digits", (64,) * 16),
     "digits-unseen": Setting("digits", (64,) * 16, unseen=True),
     "mnist": Setting("mnist", MNIST),
     "mnist-5000": Setting("mnist", MNIST, part=True),
-    "mnist-unseen": Setting("mnist", MNIST, unseen=True),
+    "mnist-unseen": Setting("mnist", SHALLOW, unseen=True),
     "cifar10": Setting("cifar10", CIFAR10, gist=True),
     "cifar10-5000": Setting("cifar10", CIFAR10, gist=True, part=True),
-    "cifar10-unseen": Setting("cifar10", CIFAR10, gist=True, unseen=True),
+    "cifar10-shallow": Setting("cifar10", WIDE, gist=True),
+    "cifar10-unseen": Setting("cifar10", SHALLOW, gist=True, unseen=True),
     "mnist-small": Setting("mnist", SHALLOW, part=True, small=True),
     "cifar10-small": Setting("cifar10", SHALLOW, gist=True, part=True, small=True),
     "mnist-unseen-small": Setting("mnist", SHALLOW, part=True, small=True, unseen=True),
@@ -312,7 +313,7 @@ def read_database(name: str, read: Callable[[str, str], Dataset]) -> Database:
         base.classes,
         None if setting.small else trained,
         setting.unseen,
-        not setting.small,
+        len(setting.hidden) > len(WIDE),
     )
 
 

@@ -1,0 +1,156 @@
+"""Tables of Sec. 3.3.2, codes: labels, true neighbours, and how many codes there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from blocks import Record, basis, basis_of, by, field, markdown, mean, measured, records, span, table
+
+WAYS = (
+    "mixed",
+    "open",
+    "bcd",
+    "fewer",
+    "words",
+    "adam",
+    "same",
+    "short",
+    "classifier",
+    "admm",
+    "penalty",
+    "sdh",
+    "pq",
+    "itq",
+)
+WAYS += ("pca", "random")
+
+
+def scores(found: Sequence[Record]) -> list[float]:
+    return [record["retrieval"]["mean_average_precision"]["expected"] for record in found]
+
+
+@table
+def hashing_digits() -> str:
+    return hashing_table("hashing-digits")
+
+
+@table
+def hashing_cifar10() -> str:
+    return hashing_table("hashing-cifar10")
+
+
+def hashing_table(folder: str) -> str:
+    """mAP by length with its widest bounds by ties, and at 48 bits or the most that there are codes and balls."""
+    found = by(records(folder), "method")
+    lengths = sorted({record["bits"] for own in found.values() for record in own})
+    rows, longest = [], 48 if 48 in lengths else lengths[-1]
+    for way in [way for way in WAYS if any(name.rpartition("-")[0] == way for name in found)]:
+        own = [found.get(f"{way}-{bits}", []) for bits in lengths]
+        every = [record for part in own for record in part]
+        ties = [record["retrieval"]["mean_average_precision"] for record in every]
+        seconds, counts = field(every, "seconds"), sorted({len(part) for part in own if part})
+        ball = own[lengths.index(longest)]
+        names = [name for name in ("precision_within", "recall_within") if name in ball[0]["retrieval"]]
+        within = [fmean(record["retrieval"][name] for record in ball) for name in names]
+        tied = [record["codes"]["tied"] for record in ball if "tied" in record["codes"]]
+        rows.append(
+            [
+                every[0]["title"] + (f" ({every[0]['passes']} passes)" if every[0]["passes"] else ""),
+                *(mean(scores(part), 4) for part in own),
+                f"{min(tie['lower'] for tie in ties):.3f} to {max(tie['upper'] for tie in ties):.3f}",
+                f"{fmean(record['codes']['distinct'] for record in ball):,.0f}"
+                + (f" / {100 * fmean(tied):.1f}" if tied else ""),
+                " / ".join(f"{value:.3f}" for value in within),
+                " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1])))),
+                span(seconds),
+            ]
+        )
+    head = [
+        "mAP",
+        *(f"{bits} bits" for bits in lengths),
+        "bounds by ties",
+        f"distinct codes / first five tied % at {longest}",
+        f"precision / recall within 2 at {longest}",
+        "trials",
+    ]
+    return markdown([*head, "seconds"], rows) + basis(folder, found)
+
+
+@table
+def hashing_full_mnist() -> str:
+    return neighbour_table("hashing-mnist", 48)
+
+
+@table
+def hashing_neighbours_digits() -> str:
+    return neighbour_table("hashing-digits", 32)
+
+
+@table
+def hashing_neighbours_mnist() -> str:
+    return neighbour_table("hashing-mnist-small", 48)
+
+
+@table
+def hashing_neighbours_cifar10() -> str:
+    return neighbour_table("hashing-cifar10-small", 48)
+
+
+@table
+def hashing_unseen_mnist() -> str:
+    return neighbour_table("hashing-mnist-unseen-small", 48)
+
+
+@table
+def hashing_unseen_cifar10() -> str:
+    return neighbour_table("hashing-cifar10-unseen-small", 48)
+
+
+@table
+def hashing_neighbours_unseen() -> str:
+    return neighbour_table("hashing-digits-unseen", 32)
+
+
+def neighbour_table(folder: str, bits: int) -> str:
+    """Codes of one length: labels, the order within a class, and how many codes there are."""
+    found = by([record for record in records(folder) if record["bits"] == bits], "way")
+    rows, scored = [], [name for name in ("precision", "recall") if "asymmetric" in next(iter(found.values()))[0]]
+    for own in (found[way] for way in WAYS if way in found):
+        codes, balls = [record["codes"] for record in own], [record["retrieval"] for record in own]
+        rows.append(
+            [
+                own[0]["title"],
+                mean(scores(own), 4),
+                mean([record["neighbours"]["neighbour_recall"] for record in own], 4),
+                *(f"{fmean(record['asymmetric'][f'asymmetric_{name}'] for record in own):.4f}" for name in scored),
+                f"{fmean(part['distinct'] for part in codes):,.0f}",
+                f"{100 * fmean(part['tied'] for part in codes):.1f}" if "tied" in codes[0] else "",
+                f"{fmean(part['precision_within'] for part in balls):.3f}" if "radius" in balls[0] else "",
+                str(len(own)),
+                span(field(own, "seconds")),
+            ]
+        )
+    head = ["", "label mAP", "neighbours found", *(["mAP by scores", "found by scores"] if scored else [])]
+    head += ["distinct codes", "first five tied %", "precision within 2", "trials"]
+    return markdown([*head, "seconds"], rows) + basis(folder, found)
+
+
+@table
+def hashing_gist() -> str:
+    """mAP of classical hashes with the 5,000 images that are learned from as database, mean of the seeds."""
+    run = measured("classical_hashing")
+    found: dict[str, dict[int, list[Record]]] = {}
+    for line in run["values"]["methods"]:
+        found.setdefault(line["method"], {}).setdefault(line["bits"], []).append(line)
+    rows = [
+        [name, *(mean([line["mAP"]["expected"] for line in own], 4) for own in lengths.values()), counts(lengths)]
+        for name, lengths in found.items()
+    ]
+    lengths = [f"{bits} bits" for bits in next(iter(found.values()))]
+    return markdown(["label mAP", *lengths, "distinct codes"], rows) + basis_of(run, "± over three seeds.")
+
+
+def counts(lengths: dict[int, list[Record]]) -> str:
+    """Distinct codes by length."""
+    return " / ".join(f"{fmean(line['distinct'] for line in own):,.0f}" for own in lengths.values())
