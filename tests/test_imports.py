@@ -23,6 +23,7 @@ BOUNDARIES = {
     "tikhonet.problem.meeting": "how ranks find each other, apart from the sums that they make",
     "tikhonet.descent.block_steps": "the algorithm, apart from the loop that watches it",
     "tikhonet.trainer.kept_memory": "what the C library is told, apart from the training",
+    "tikhonet.trainer.turning": "one departure from the plain step, with its reason",
     "tikhonet.model.column_kinds": "kinds of columns, apart from the table that has them",
     "tikhonet.model.logistic": "one kind of head's numerics, as the SVM's are apart",
     "tikhonet.model.torch_building": "from a network to a module, apart from the way back",
