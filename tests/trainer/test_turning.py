@@ -33,6 +33,8 @@ def test_no_units_mean_moves_along_a_direction():
     moved = against_mean(network, 1, direction, gram)
     torch.testing.assert_close((A @ moved.T).mean(0), torch.zeros(3), atol=1e-5, rtol=0)
     assert torch.equal(moved[:, 1:], weights)
+    empty = FullGram(torch.zeros(5, 5), 1.0, 0.0)
+    assert torch.equal(against_mean(network, 1, direction.clone(), empty), direction)
     plain = normal(3, 4).float()
     assert torch.equal(against_mean(Network.chain([4, 3]), 1, plain.clone(), gram), plain)
 

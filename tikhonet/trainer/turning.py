@@ -13,12 +13,13 @@ from torch import Tensor
 
 from tikhonet.network.graph import BIAS, Network
 from tikhonet.trainer.statistics import Gram
+from tikhonet.trainer.sweep import TINY
 
 
 def against_mean(network: Network, n: int, direction: Tensor, gram: Gram) -> Tensor:
     """The direction of a layer with a bias, whose column comes first, such that no unit's mean changes."""
     if BIAS in network.learned_sources(n):
-        mean = gram.matrix[0] / gram.matrix[0, 0]
+        mean = gram.matrix[0] / (gram.matrix[0, 0] + TINY)  # rows may all weigh nothing
         direction[:, 0] -= direction @ mean
     return direction
 
