@@ -35,7 +35,7 @@ def test_the_way_from_data_to_firmware(tmp_path, monkeypatch):
     model, X = BCDClassifier.load("digits.tikhonet"), load("digits", "test").X[:20]
     typed = [" ".join(map(str, row)) for row in X]
     printed = [subprocess.run(["./digits"], input=row, capture_output=True, text=True).stdout for row in typed]
-    # Eight bits may turn a row whose two best scores are nearly tied, and which rows are goes by the machine's rounding.
+    # Eight bits may turn a row whose two best scores are nearly tied, and which goes by the machine's rounding.
     best = np.sort(model.predict_proba(X), axis=1)
     clear = best[:, -1] > 2 * best[:, -2]
     assert clear.sum() >= 15
