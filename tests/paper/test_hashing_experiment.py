@@ -24,8 +24,12 @@ TRAINED = ["mixed", "open", "bcd", "fewer", "words", "admm", "penalty", "adam", 
 WAYS = [*TRAINED, "classifier", "sdh", "pq", "itq", "pca", "random"]
 
 
-def methods(size, epochs=None):
-    return {method.name: method for method in HASHING.methods(size, small_database(), epochs)}
+DEEP = 48
+
+
+def methods(size, epochs=None, layers=DEEP):
+    data = replace(small_database(), hidden=(4,) * layers)
+    return {method.name: method for method in HASHING.methods(size, data, epochs)}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,7 @@ def test_the_papers_networks_and_lengths_are_those_of_the_full_size():
 
 
 def test_epochs_sets_the_passes_of_all_that_train_a_network():
-    found = methods(FULL.for_rows(60_000), epochs=11)
+    found = methods(FULL.for_rows(60_000, DEEP), epochs=11)
     assert {name: method.steps for name, method in found.items() if method.way in TRAINED} == {
         f"{way}-{bits}": 2 if way in ("fewer", "short") else 11 for way in TRAINED for bits in FULL.bits
     }
@@ -70,13 +74,24 @@ def test_a_fifth_of_the_passes_is_at_least_one():
 
 
 def test_few_images_get_passes_of_their_own_in_the_full_size():
-    assert FULL.for_rows(60_000) is FULL
-    all_, few = (methods(replace(FULL.for_rows(rows), few={})) for rows in (60_000, 5000))
+    assert FULL.for_rows(60_000, DEEP) is FULL
+    all_, few = (methods(replace(FULL.for_rows(rows, DEEP), few={})) for rows in (60_000, 5000))
     passes = {"bcd": "hasher", "classifier": "classifier", "adam": "adam"}
     assert {way: few[f"{way}-48"].steps for way in passes} == {way: FULL.few[name] for way, name in passes.items()}
     assert all(few[f"{way}-48"].steps > all_[f"{way}-48"].steps for way in passes)
     assert few["admm-48"].steps == all_["admm-48"].steps
-    assert QUICK.for_rows(100) is QUICK
+    assert QUICK.for_rows(100, DEEP) is QUICK
+
+
+def test_shallow_networks_have_settings_and_lengths_of_their_own():
+    for layers, settings in FULL.shallow.items():
+        size = FULL.for_rows(60_000, layers)
+        assert size.bits == FULL.shallow_bits
+        assert {name: getattr(size, name) for name in settings} == {
+            name: getattr(FULL, name) | given for name, given in settings.items()
+        }
+    passes = {layers: methods(FULL, layers=layers)["bcd-48"].steps for layers in (2, 4, DEEP)}
+    assert passes == {2: 20, 4: 6, DEEP: 30}
 
 
 def test_every_trial_leaves_measures_with_their_bounds_and_a_report_of_the_codes(records, data):

@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from hypothesis import given
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from tests.strategies import normal
+from tests.strategies import make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (
     AvgPool2d,
     BlockDescent,
@@ -21,6 +22,7 @@ from tikhonet import (
 from tikhonet.network.errors import ArgumentError
 from tikhonet.trainer.recipe import IMAGES
 from tikhonet.trainer.sparsity.zeros import check_sparsity
+from tikhonet.trainer.sweep import forward, targets_sweep
 
 NETWORK = Network.sequential((1, 6, 6), Conv2d(8, 3), AvgPool2d(2), Conv2d(8, 2, groups=2), GlobalAverage())
 
@@ -48,6 +50,24 @@ def test_it_learns_what_does_not_depend_on_the_place():
     assert Stochastic().preset(NETWORK) == IMAGES
     weighted = Stochastic(epochs=1, batch_size=60).run(problem, X, Y, weight=torch.arange(600.0))
     assert weighted.epochs[0].loss > 0
+
+
+@given(problems(images=True), seeds)
+def test_layers_given_as_images_have_the_values_of_rows(problem, seed):
+    network, samples = problem.network, make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
+    passes = [forward(problem, X, blocks.W, {}) for X in (samples.X, network.seen(samples.X))]
+    slope = normal(len(samples.X), len(blocks.V), seed=seed)
+    residuals = [targets_sweep(problem, blocks.V, blocks.W, here, slope, 3.0) for here in passes]
+    for n in network.hidden:
+        assert passes[1].A[n].ndim == (4 if len(network.shapes[n]) > 1 else 2)
+        pairs = [[here.A[n] for here in passes], [grad_Z[n] for grad_Z in residuals]]
+        if network.learned_sources(n):
+            designs = [network.design(n, here.A) for here in passes]
+            pairs.append([design.product(grad_Z[n]) for design, grad_Z in zip(designs, residuals, strict=True)])
+            pairs.append([design.gram() for design in designs])
+        for rows, images in pairs:
+            torch.testing.assert_close(images.reshape(rows.shape), rows)
 
 
 def test_pixels_as_images_take_the_steps_of_dense_edges_bit_by_bit():

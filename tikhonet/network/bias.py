@@ -64,17 +64,21 @@ class Bias(Dense):
         return W.repeat_interleave(self.positions, 0)
 
     def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
-        if out is None or self.positions == 1:
+        if out is None or (self.positions == 1 and out.ndim == 2):
             return super().apply(U, self.spread(W), out)
         assert W is not None
-        out.unflatten(1, (-1, self.positions)).add_((U @ W.T)[:, :, None])
+        shift = (U @ W.T)[:, :, None]
+        if out.ndim == 2:
+            out.unflatten(1, (-1, self.positions)).add_(shift)
+        else:
+            out.add_(shift[..., None])
         return out
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
         return super().adjoint(R, self.spread(W), out, alpha)
 
     def product(self, R: Tensor, U: Tensor) -> Tensor:
-        return R.reshape(len(R), *self.shape[:1], self.positions).sum(2).T @ U
+        return (R.unflatten(1, (-1, self.positions)) if R.ndim == 2 else R.flatten(2)).sum(2).T @ U
 
     def gram_inputs(self, U: Tensor) -> Tensor:
         return U.repeat_interleave(self.positions, 0)

@@ -20,7 +20,7 @@ from tikhonet.network.edges import Dense, Edge
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.image_edges import PADDING, ImageEdge, Size, Two, fits, pair_of, window_sizes
 from tikhonet.network.operations import Operation, Window, placed
-from tikhonet.network.shapes import Shape
+from tikhonet.network.shapes import Shape, like_layer
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class Conv2d(ImageEdge, Dense):
     groups: int = 1
 
     name: ClassVar[str] = "conv2d"
+    takes_images: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         COUNT.check("channels", self.channels)
@@ -111,35 +112,36 @@ class Conv2d(ImageEdge, Dense):
 
     def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
         if self.covers:
-            return super().apply(U, W, out)
+            return self.given_back(super().apply(U, W), U, out)
         assert W is not None
         _, stride, padding, dilation = self.geometry
         filters = W.unflatten(1, self.filters[1:])
-        Z = F.conv2d(self.images(U), filters, None, stride, padding, dilation, self.groups).flatten(1)
-        return Z if out is None else out.add_(Z)
+        Z = F.conv2d(self.images(U), filters, None, stride, padding, dilation, self.groups)
+        return self.given_back(Z, U, out)
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
         if self.covers:
-            return super().adjoint(R, W, out, alpha)
+            return super().adjoint(R.flatten(1), W, out, alpha)
         assert W is not None
         kernel, stride, padding, dilation = self.geometry
         ways = zip(self.source[1:], self.target[1:], kernel, stride, padding, dilation, strict=True)
         left = [n - ((m - 1) * s - 2 * p + d * (k - 1) + 1) for n, m, k, s, p, d in ways]
-        images, filters = R.unflatten(1, self.target), W.unflatten(1, self.filters[1:])
-        U = F.conv_transpose2d(images, filters, None, stride, padding, left, self.groups, dilation).flatten(1)
-        return out.add_(U, alpha=alpha) if out is not None else U if alpha == 1 else U * alpha
+        images, filters = R.reshape(len(R), *self.target), W.unflatten(1, self.filters[1:])
+        U = F.conv_transpose2d(images, filters, None, stride, padding, left, self.groups, dilation)
+        U = U if R.ndim > 2 else U.flatten(1)
+        return out.add_(like_layer(U, out), alpha=alpha) if out is not None else U if alpha == 1 else U * alpha
 
     def product(self, R: Tensor, U: Tensor) -> Tensor:
         if self.covers:
-            return super().product(R, U)
+            return super().product(R.flatten(1), U)
         _, stride, padding, dilation = self.geometry
-        images, residual = self.images(U), R.unflatten(1, self.target)
+        images, residual = self.images(U), R.reshape(len(R), *self.target)
         gradient: Tensor = conv2d_weight(images, self.filters, residual, stride, padding, dilation, self.groups)
         return gradient.flatten(1)
 
     def gram_inputs(self, U: Tensor) -> Tensor:
         if self.covers:
-            return U
+            return U.flatten(1)
         kernel, stride, padding, dilation = self.geometry
         images = F.pad(self.images(U), (padding[1], padding[1], padding[0], padding[0])).contiguous()
         row, channel, down, right = images.stride()

@@ -59,7 +59,7 @@ class Rows(Design):
         return self.A @ M.T
 
     def product(self, R: Tensor) -> Tensor:
-        return R.T @ self.A
+        return R.flatten(1).T @ self.A
 
     def gram(self, weight: Tensor | None = None) -> Tensor:
         return (self.A if weight is None else self.A * weight[:, None]).T @ self.A

@@ -3,7 +3,8 @@
 An edge knows its shapes and what every part of the library needs of an operator: its product, the product with its
 transpose, what its W-step sees, a random start, and what it looks like in an exported model. The matrix W itself is a
 variable and lives elsewhere. Rows of U, R and Z are samples, each a layer's values in one line; an edge between layers
-of images (`image_edges.py`) sees them in their shape. A new edge is a subclass; nothing asks which one it is.
+of images (`image_edges.py`) sees them in their shape, and may be given them so. A new edge is a subclass; nothing asks
+which one it is.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class Edge(ABC):
         Whether its source is the constant layer.
     by_image : bool
         Whether its module wants its source as images rather than in one line.
+    takes_images : bool
+        Whether layers of images may be given to its methods as images, too, and what they make then has that form.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class Edge(ABC):
     penalised: ClassVar[bool] = True
     constant: ClassVar[bool] = False
     by_image: ClassVar[bool] = False
+    takes_images: ClassVar[bool] = False
     kinds: ClassVar[Registry[type[Edge]]] = Registry("edges")
 
     def __init_subclass__(cls) -> None:
@@ -202,7 +206,7 @@ class Edge(ABC):
         Tensor
             Of the shape of W.
         """
-        return R.T @ self.gram_inputs(U)
+        return R.flatten(1).T @ self.gram_inputs(U)
 
     def gram_inputs(self, U: Tensor) -> Tensor:
         """The rows a of which W-step and Gram matrix are made: those with ``apply(U, W) = a W'``.
@@ -219,7 +223,7 @@ class Edge(ABC):
         Tensor
             A row for each sample and position.
         """
-        return U
+        return U.flatten(1)
 
     def random(self, generator: torch.Generator, deviation: float) -> Tensor:
         """A random start of W in float64.
@@ -388,6 +392,7 @@ class Dense(Edge):
     """
 
     name = "dense"
+    takes_images = True
 
     def check(self) -> None:
         if len(self.target) > 1 and not self.constant:
@@ -403,12 +408,15 @@ class Dense(Edge):
 
     def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
         assert W is not None
+        U = U.flatten(1)
         return U @ W.T if out is None else out.addmm_(U, W.T)
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
         assert W is not None
         if out is None:
             return R @ W if alpha == 1 else R @ W * alpha
+        if out.ndim > 2:
+            return out.add_((R @ W).view(out.shape), alpha=alpha)
         return out.addmm_(R, W, alpha=alpha)
 
     def feeds(self, W: Tensor | None) -> Tensor:
@@ -466,6 +474,7 @@ class Identity(Fixed):
     """
 
     name = "identity"
+    takes_images = True
 
     def check(self) -> None:
         if self.source != self.target:

@@ -27,7 +27,7 @@ from tikhonet.network.designs import Design, stacked
 from tikhonet.network.drawing import draw_network
 from tikhonet.network.edges import Dense, Edge, edge_named
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.shapes import Shape, checked_shape, checked_shapes, shown_shape
+from tikhonet.network.shapes import Shape, as_images, checked_shape, checked_shapes, shown_shape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -331,6 +331,23 @@ class Network:
             raise ArgumentError("X", f"X must hold {images}rows of {self.widths[0]} numbers, got the shape {shape}")
         return X.reshape(len(X), -1)
 
+    def seen(self, X: Tensor) -> Tensor:
+        """Rows in the form in which the layers of a forward pass are computed fastest.
+
+        Parameters
+        ----------
+        X : Tensor
+            Samples x inputs.
+
+        Returns
+        -------
+        Tensor
+            Images in torch's order "channels_last", if the input is a layer of images and all edges take them; else
+            the rows.
+        """
+        fit = len(self.shapes[0]) > 1 and all(edge.takes_images for edge in self.edges.values())
+        return as_images(X, self.shapes[0]) if fit else X
+
     def layers(self, X: Tensor) -> Layers:
         """The layers that are given: the input and, if any layer has a bias, the constant.
 
@@ -376,6 +393,8 @@ class Network:
             order.reverse()  # the bias last, which adds a number to each channel of an image that is there already
         for m in order:
             Z = self.edges[n, m].apply(U[m], W.get((n, m)), out=Z)
+            if Z.ndim < U[0].ndim and len(self.shapes[n]) > 1:
+                Z = as_images(Z, self.shapes[n])
         return U[0].new_zeros(len(U[0]), self.widths[n]) if Z is None else Z
 
     def forward(self, X: Tensor, W: Weights) -> Layers:
@@ -393,16 +412,45 @@ class Network:
         dict of int to Tensor
             Every layer by its number.
         """
+        self.check_rows(X, W)
+        return self.values(X, W)
+
+    def values(self, X: Tensor, W: Weights) -> Layers:
+        """All layers, of checked inputs as rows or as images.
+
+        Parameters
+        ----------
+        X : Tensor
+            Rows, or what `seen` makes of them; layers of images then come as images as well.
+        W : dict of (n, m) to Tensor
+            The matrices of the learned edges.
+
+        Returns
+        -------
+        dict of int to Tensor
+            Every layer by its number.
+        """
+        U = self.layers(X)
+        for n in self.hidden:
+            U[n] = self.activation.value_(self.pre_activation(n, U, W))
+        return U
+
+    def check_rows(self, X: Tensor, W: Weights) -> None:
+        """Raise unless these are rows and weights for this network.
+
+        Parameters
+        ----------
+        X : Tensor
+            Samples x inputs.
+        W : dict of (n, m) to Tensor
+            The matrices.
+        """
         self.check_weights(W)
         if X.ndim != 2 or X.shape[1] != self.widths[0]:
             raise ValueError(f"X must have shape (samples, {self.widths[0]}) for this network, got {tuple(X.shape)}")
         like = next(iter(W.values()), X)
         if X.dtype != like.dtype:
             raise ValueError(f"X must have the type of the weights, {like.dtype}, got {X.dtype}; use X.to(W[1, 0])")
-        U = self.layers(X)
-        for n in self.hidden:
-            U[n] = self.activation.value_(self.pre_activation(n, U, W))
-        return U
 
     def design(self, n: int, U: Mapping[int, Tensor]) -> Design:
         """What the learned matrices of layer n side by side see of these layers.
@@ -493,7 +541,8 @@ class Network:
             starts = range(0, max(1, len(X)), chunk_rows)
             parts = (tensor(X[start : start + chunk_rows]).to(like) for start in starts)
             return torch.cat([self.features(part, W, chunk_rows) for part in parts])
-        return torch.cat([self.forward(rows, W)[self.depth] for rows in X.split(chunk_rows)])
+        self.check_rows(X, W)
+        return torch.cat([self.values(self.seen(rows), W)[self.depth].flatten(1) for rows in X.split(chunk_rows)])
 
     def random_weights(
         self,

@@ -19,7 +19,7 @@ from tikhonet.network.arguments import COUNT, Numbers
 from tikhonet.network.edges import Edge, Fixed, picking
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.operations import Window
-from tikhonet.network.shapes import Shape, channels_of, shown_shape
+from tikhonet.network.shapes import Shape, as_images, channels_of, like_layer, shown_shape
 
 Two = tuple[int, int]
 Size = int | Two
@@ -92,8 +92,27 @@ class ImageEdge(Edge):
         Tensor
             Samples x channels x height x width.
         """
-        images: Tensor = U.unflatten(1, self.source)
-        return images
+        return U if U.ndim > 2 else U.unflatten(1, self.source)
+
+    def given_back(self, Z: Tensor, U: Tensor, out: Tensor | None) -> Tensor:
+        """Values of the target in the form that those of the source have.
+
+        Parameters
+        ----------
+        Z : Tensor
+            The values.
+        U : Tensor
+            Those of the source: rows, or images.
+        out : Tensor, optional
+            What they are added to, in place.
+
+        Returns
+        -------
+        Tensor
+            Rows or images; `out`, where it is given, in its own form.
+        """
+        Z = as_images(Z, self.target) if U.ndim > 2 and len(self.target) > 1 else Z.flatten(1)
+        return Z if out is None else out.add_(like_layer(Z, out))
 
     def ends(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
         """The channels of the target and of the source whose units these are.
@@ -152,6 +171,8 @@ def window_sizes(kernel: Two, stride: Two, padding: Two) -> dict[str, Any]:
 class Average(ImageEdge, Fixed):
     """An operator without weights that takes means of pixels, each channel by itself."""
 
+    takes_images: ClassVar[bool] = True
+
     @abstractmethod
     def spread(self, R: Tensor) -> Tensor:
         """The values of the transposed operator.
@@ -179,7 +200,7 @@ class Average(ImageEdge, Fixed):
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
         U = self.spread(R)
-        return U * alpha if out is None else out.add_(U, alpha=alpha)
+        return U * alpha if out is None else out.add_(like_layer(U, out), alpha=alpha)
 
     def onward(self, W: Tensor | None) -> Tensor:
         return self.spread(torch.ones(1, self.outputs))[0] / self.pixels
@@ -251,14 +272,13 @@ class AvgPool2d(Average):
         return channels, *fits(self.name, (height, width), *self.geometry)
 
     def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
-        Z = F.avg_pool2d(self.images(U), *self.geometry).flatten(1)
-        return Z if out is None else out.add_(Z)
+        return self.given_back(F.avg_pool2d(self.images(U), *self.geometry), U, out)
 
     def spread(self, R: Tensor) -> Tensor:
         like = R.new_empty(len(R), *self.source)
-        images = R.unflatten(1, self.target).contiguous()
+        images = R.reshape(len(R), *self.target).contiguous()
         back: Tensor = torch.ops.aten.avg_pool2d_backward(images, like, *self.geometry, False, True, None)
-        return back.flatten(1)
+        return back if R.ndim > 2 else back.flatten(1)
 
     def module(self, W: Tensor | None, bias: Tensor | None = None) -> nn.Module:
         return nn.AvgPool2d(*self.geometry)
@@ -295,8 +315,7 @@ class GlobalAverage(Average):
         return (channels,)
 
     def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
-        Z = self.images(U).mean((2, 3))
-        return Z if out is None else out.add_(Z)
+        return self.given_back(self.images(U).mean((2, 3)), U, out)
 
     def spread(self, R: Tensor) -> Tensor:
         return (R / self.pixels).repeat_interleave(self.pixels, 1)

@@ -48,6 +48,16 @@ def square_images(width: int) -> Shape | None:
     return None
 
 
+def as_images(values: Tensor, shape: Shape) -> Tensor:
+    """The rows of a layer of images in this shape, pixel by pixel in memory: convolutions take half as long so."""
+    return values.reshape(len(values), *shape).contiguous(memory_format=torch.channels_last)
+
+
+def like_layer(values: Tensor, layer: Tensor) -> Tensor:
+    """A layer's values in the form of others of it: as images, or in one line."""
+    return values.flatten(1) if layer.ndim == 2 else as_images(values, layer.shape[1:])
+
+
 def channels_of(units: Tensor, shape: Shape) -> Tensor:
     """The channels whose units these are, in order; those of a flat layer are its units."""
     pixels = math.prod(shape[1:])

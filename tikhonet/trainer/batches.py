@@ -33,8 +33,8 @@ class Batch(NamedTuple):
         return float(len(self.X)) if self.weight is None else float(self.weight.sum())
 
     def weigh(self, matrix: Tensor) -> Tensor:
-        """The rows of `matrix` multiplied by their weights."""
-        return matrix if self.weight is None else matrix * self.weight[:, None]
+        """The rows of `matrix`, which may be images, multiplied by their weights."""
+        return matrix if self.weight is None else matrix * self.weight.view(-1, *[1] * (matrix.ndim - 1))
 
 
 def add_numbers(reduce: Reduce, *numbers: float) -> list[float]:

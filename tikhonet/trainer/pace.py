@@ -18,8 +18,9 @@ from tikhonet.trainer.saving import changed
 from tikhonet.trainer.statistics import LayerState
 from tikhonet.trainer.sweep import TINY
 
-OF_IMAGES = {"probe_rows": 16, "gram_every": 24, "refit_rows": 100}
-"""Constants of `Pace` in networks of images, whose rows have hundreds of positions each: they say and cost as much."""
+OF_IMAGES = {"probe_rows": 16, "gram_every": 24, "good_every": 30, "refit_rows": 100}
+"""Constants of `Pace` in networks of images, whose rows have hundreds of positions each: they say and cost as much. A
+dense layer on an image has a Gram matrix of thousands of columns, which a good state remembers too."""
 
 
 @dataclass(frozen=True)

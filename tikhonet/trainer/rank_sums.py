@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -53,4 +54,4 @@ def mean_squares(reduce: Reduce, rows: float, *matrices: Tensor) -> list[float]:
     if reduce is keep:
         return torch.stack([M.square().mean() for M in matrices]).tolist()
     squares = reduce(torch.stack([M.square().sum() for M in matrices])).tolist()
-    return [square / (rows * M.shape[1]) for square, M in zip(squares, matrices, strict=True)]
+    return [square / (rows * math.prod(M.shape[1:])) for square, M in zip(squares, matrices, strict=True)]

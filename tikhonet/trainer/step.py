@@ -133,10 +133,10 @@ class Stepper:
     def move(self, state: TrainingState, batch: Batch) -> tuple[TrainingState, float]:
         """One mini-batch: u-, V- and W-step, a check of the step, support, average; with the loss before."""
         problem, t = self.problem, state.step
-        batch = batch._replace(X=batch.X / state.scale)
+        batch = batch._replace(X=problem.network.seen(batch.X / state.scale))
         masks, generator = self.masks(state.generator, len(batch.X))
         here = forward(problem, batch.X, state.W, masks, self.recipe.operand)
-        features = here.A[problem.network.depth]
+        features = here.A[problem.network.depth].flatten(1)
         value = problem.loss.value(batch.targets, features @ state.classifier.V.T, batch.weight)
         probed: float = min(len(batch.X), self.pace.probe_rows)
         loss, rows, probed = add_numbers(self.reduce, float(value.sum()), batch.total, probed)
@@ -186,7 +186,7 @@ class Stepper:
         problem, pace, classifier, layers = self.problem, self.pace, state.classifier, state.layers
         fresh = not classifier.weight  # also where a bad begin has come back to the start
         if fresh or pace.renews(state.step, pace.classifier_every):
-            features, ridge = batch._replace(X=here.A[problem.network.depth]), pace.preset.ridge_V
+            features, ridge = batch._replace(X=here.A[problem.network.depth].flatten(1)), pace.preset.ridge_V
             classifier = classifier.update(
                 features, rows, problem.loss, beta=pace.beta, ridge=ridge, reduce=self.reduce
             )
@@ -241,7 +241,8 @@ class Stepper:
         problem, pace = self.problem, self.pace
         some = slice(0, max(pace.check_rows, len(batch.X) // pace.check_share))
         masks = {m: mask[some] for m, mask in here.masks.items()}
-        after = forward(problem, batch.X[some], W, masks, self.recipe.operand).A[problem.network.depth] @ V.T
+        last = forward(problem, batch.X[some], W, masks, self.recipe.operand).A[problem.network.depth]
+        after = last.flatten(1) @ V.T
         losses = (float(problem.loss.rows(batch.targets[some], part).sum()) for part in (scores[some], after))
         return pace.falls(*add_numbers(self.reduce, *losses))
 
@@ -253,7 +254,7 @@ class Stepper:
         if due:
             density = self.pruner.density(t, density)
             rows = add_numbers(self.reduce, len(A[0]))[0]
-            squares = added_up(self.reduce, {m: part.square().sum(0) for m, part in A.items()})
+            squares = added_up(self.reduce, {m: part.square().sum(0).flatten() for m, part in A.items()})
             power = {m: square / rows for m, square in squares.items()}
             network, V = self.problem.network, state.classifier.V
             support = self.pruner.budget.choose(network, state.W, V, power, density)

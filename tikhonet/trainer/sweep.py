@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.network.graph import Layers, Weights
+from tikhonet.network.shapes import like_layer
 from tikhonet.problem.objective import Problem
 
 TINY = 1e-30
@@ -61,14 +62,17 @@ def as_it_is(M: Tensor) -> Tensor:
 
 
 def forward(problem: Problem, X: Tensor, W: Weights, masks: Layers, operand: Operand = as_it_is) -> Pass:
-    """Eq. 1 with these masks; the last layer of A holds the features. `operand` rounds what is multiplied."""
+    """Eq. 1 with these masks; the last layer of A holds the features. `operand` rounds what is multiplied.
+
+    X may hold images (`Network.seen`), and so do the layers of images then.
+    """
     network, W = problem.network, {pair: operand(M) for pair, M in W.items()}
-    A, Z = network.layers(operand(X * masks[0] if 0 in masks else X)), {}
+    A, Z = network.layers(operand(X * like_layer(masks[0], X) if 0 in masks else X)), {}
     for n in network.hidden:
         Z[n] = network.pre_activation(n, A, W)
         A[n] = network.activation.value(Z[n])
         if n in masks:
-            A[n] *= masks[n]
+            A[n] *= like_layer(masks[n], A[n])
         A[n] = operand(A[n])
     return Pass(Z, A, masks)
 
@@ -93,9 +97,10 @@ def targets_sweep(
         for k in network.targets(n):
             ratio = problem.gamma_of(k) / problem.gamma_of(n)
             pull = network.edges[k, n].adjoint(grad_Z[k], W.get((k, n)), out=pull, alpha=ratio)
-        pull = torch.zeros_like(here.Z[n]) if pull is None else pull
+            pull = like_layer(pull, here.Z[n])
+        pull = torch.zeros_like(here.Z[n]) if pull is None else like_layer(pull, here.Z[n])
         if n in here.masks:
-            pull *= here.masks[n]
+            pull *= like_layer(here.masks[n], pull)
         U = network.activation.value_(torch.sub(here.Z[n], pull, out=pull))
         # A tight lift's slope is the activation, whose values are there already: layers of images are large.
         known = problem.lift.tight and n not in here.masks
