@@ -1,4 +1,4 @@
-"""Alg. 1 over all samples, and the variants that converge.
+"""Alg. 1 over all samples, and its proximal variant, which converges where the blocks are bounded.
 
 The loop around `block_steps`, which watches it: clock, history, stationarity, non-finite numbers. The schedule makes
 it Alg. 1 (theta_t = 1/t^2 or any other) or proximal block coordinate descent (theta = 1).
@@ -75,7 +75,8 @@ class BlockDescent:
     Parameters
     ----------
     schedule : Schedule, default=Proximal()
-        `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges.
+        `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges where ridges or bounded sets hold
+        every block.
     max_iter : int, default=100
         Iterations at most.
     tol : float, default=1e-06
