@@ -71,9 +71,7 @@ class Ablation(Comparison[AblationRow]):
 
     def difference(self, row: AblationRow, other: str = DEFAULT) -> Difference:
         """The row's error less the trainer's, over the seeds that both have."""
-        base = {} if other not in self.rows else {r.trial: r.score for r in self.rows[other].records}
-        pairs = [(record.score, base.get(record.trial)) for record in row.records if row.name != other]
-        gaps = [mine - its for mine, its in pairs if mine is not None and its is not None]
+        gaps = row.less(self.rows[other]) if other in self.rows and row.name != other else []
         return Difference(fmean(gaps) if gaps else math.nan, standard_error(gaps))
 
     def variants(self, *ingredients: str) -> list[AblationRow]:

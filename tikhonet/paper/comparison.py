@@ -87,6 +87,11 @@ class Row:
         """The standard error of the mean score, over the trials."""
         return standard_error(self.scores)
 
+    def less(self, other: Row) -> list[float]:
+        """The scores less those of another method, over the seeds that both have."""
+        theirs = {record.seed: record.score for record in other.records if record.score is not None}
+        return [r.score - theirs[r.seed] for r in self.records if r.score is not None and r.seed in theirs]
+
     @property
     def seconds(self) -> float:
         return fmean(record.seconds for record in self.records)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median_high
 
-import numpy as np
 from scipy import stats
 
 from tikhonet.paper.comparison import Comparison, Row, standard_error
@@ -133,14 +132,12 @@ class Paired:
 
     @classmethod
     def of(cls, ours: Rival, other: Rival) -> Paired | None:
-        first, second = ({r.seed: r.score for r in row.records if r.score is not None} for row in (ours, other))
-        seeds = sorted(first.keys() & second.keys())
-        gaps = np.array([first[seed] - second[seed] for seed in seeds], np.float64)
-        if len(gaps) < 2 or not gaps.any():
+        gaps = ours.less(other)
+        if len(gaps) < 2 or not any(gaps):
             return None
-        error = standard_error(gaps.tolist())
+        error = standard_error(gaps)
         t_test = float(stats.ttest_1samp(gaps, 0.0).pvalue) if error else 0.0
-        return cls(len(gaps), float(gaps.mean()), error, t_test, float(stats.wilcoxon(gaps).pvalue))
+        return cls(len(gaps), fmean(gaps), error, t_test, float(stats.wilcoxon(gaps).pvalue))
 
     def __str__(self) -> str:
         return (
