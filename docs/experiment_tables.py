@@ -134,7 +134,8 @@ def literal_mnist_10() -> str:
                 for column, error in zip(errors, new, strict=False):
                     column.append(error)
                 ends = (f"{number(first[key])} to {number(last[key])}" for key in ("objective", "gradient"))
-                rows.append([record["title"], f"{record['trial']}", *ends, *(f"{error:.2f}" for error in new)])
+                cells = [*(f"{error:.2f}" for error in new), ""][: len(errors)]
+                rows.append([record["title"], f"{record['trial']}", *ends, *cells])
                 used.append(record)
         if len(errors[0]) > 1:
             rows.append([f"{used[-1]['title']}, mean", "", "", "", *map(mean, errors)])
