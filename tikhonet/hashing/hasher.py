@@ -31,7 +31,7 @@ from tikhonet.network.errors import ArgumentError
 @with_inherited
 @dataclass(eq=False, repr=False, kw_only=True)
 class BCDHasher(BCDEstimator):
-    """Binary codes for Hamming search, from a ReLU network trained by block coordinate descent.
+    """Binary codes for Hamming search, from a ReLU network trained in blocks, of which the codes are one.
 
     The bits are the signs of the network's outputs V u_N. The codes that these learn are variables too:
 
