@@ -17,6 +17,7 @@ from machine import arguments, describe, record
 from torch import nn
 
 from tikhonet import Conv2d, Network, Problem, Stochastic, TorchBlocks
+from tikhonet.network.shapes import as_images
 
 NETWORK = Network.sequential((1, 28, 28), Conv2d(16, 3, 1, 1), Conv2d(32, 3, 2, 1), Conv2d(32, 3, 2, 1), 256)
 ADAM = 128
@@ -53,7 +54,7 @@ def main(options: Namespace) -> None:
     def adam() -> None:
         for rows in torch.randperm(options.samples).split(ADAM):
             optimiser.zero_grad()
-            images = X[rows].view(-1, 1, 28, 28).contiguous(memory_format=torch.channels_last)
+            images = as_images(X[rows], (1, 28, 28))
             nn.functional.cross_entropy(module(images), y[rows]).backward()
             optimiser.step()
 

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from tikhonet import Conv2d, Network, Problem, Stochastic, TorchBlocks
 from tikhonet.data import AugmentedImages, load
 from tikhonet.descent.slots import Slot
+from tikhonet.network.shapes import as_images
 from tikhonet.paper.baselines.rules import Rule
 
 STORE = Path(__file__).resolve().parents[1] / "results" / "image_race"
@@ -145,8 +146,7 @@ def rival(images: Images, epochs: int, seed: int, method: str, rate: float, drop
     for _ in range(epochs):
         for X, rows in images.batches(batch_size):
             module.zero_grad()
-            X = X.contiguous(memory_format=torch.channels_last)
-            nn.functional.cross_entropy(module(X), images.y[rows]).backward()
+            nn.functional.cross_entropy(module(as_images(X, X.shape[1:])), images.y[rows]).backward()
             rule.step(rate * scheduled(rule, done / total), ())
             done += 1
         with rule.at_answer():

@@ -1,5 +1,6 @@
 """Layers of images: convolutions and means as linear operators, networks made of them, and what is refused."""
 
+import itertools
 import math
 
 import pytest
@@ -13,6 +14,7 @@ from tikhonet import AvgPool2d, Bias, Conv2d, Dense, GlobalAverage, Identity, Ne
 from tikhonet.network.designs import PATCHES
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.initial import initial_weights
+from tikhonet.network.shapes import as_images
 
 images = st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 5))
 LENET = Conv2d(6, 5, padding=2), AvgPool2d(2), Conv2d(16, 5), AvgPool2d(2), 120, 84
@@ -49,6 +51,45 @@ def test_operator_and_adjoint_are_the_written_matrix_and_its_transpose(edge, see
     torch.testing.assert_close(edge.onward(W).double().expand(edge.inputs), matrix.square().sum(0).to(torch.float64))
     if not edge.constant:
         torch.testing.assert_close(edge.export(W).matrix.double(), matrix)
+
+
+BOTH = edges() | images.map(lambda s: Identity().join(s, s)) | images.map(lambda s: Dense().join(s, 3))
+
+
+def forms(values, shape):
+    """A layer's values as rows and, if it has a shape, as images."""
+    return [values, as_images(values, shape)] if len(shape) > 1 else [values]
+
+
+@settings(max_examples=200)
+@given(BOTH, seeds, st.floats(-2, 2))
+def test_layers_may_be_given_as_rows_or_as_images(edge, seed, alpha):
+    U, R, W = draw_values(edge, seed)
+    Z, Y = edge.apply(U, W), edge.adjoint(R, W)
+    for given in forms(U, edge.source):
+        found = edge.apply(given, W)
+        assert found.ndim == (given.ndim if len(edge.target) > 1 else 2)
+        torch.testing.assert_close(found.flatten(1), Z)
+        for out in map(torch.clone, forms(torch.ones_like(Z), edge.target)):
+            assert edge.apply(given, W, out=out) is out
+            torch.testing.assert_close(out.flatten(1), 1 + Z)
+    for given in forms(R, edge.target):
+        torch.testing.assert_close(edge.adjoint(given, W, alpha=alpha).flatten(1), alpha * Y)
+        for out in map(torch.clone, forms(torch.ones_like(Y), edge.source)):
+            assert edge.adjoint(given, W, out=out, alpha=alpha) is out
+            torch.testing.assert_close(out.flatten(1), 1 + alpha * Y)
+    for source, target in itertools.product(forms(U, edge.source), forms(R, edge.target)) if edge.learned else ():
+        torch.testing.assert_close(edge.product(target, source), edge.product(R, U))
+        torch.testing.assert_close(edge.gram_inputs(source), edge.gram_inputs(U))
+
+
+@given(images, st.integers(1, 3))
+def test_images_are_pixel_by_pixel_in_memory_whatever_their_sizes(shape, rows):
+    U = normal(rows, math.prod(shape))
+    found = as_images(U, shape)
+    assert found.stride() == (math.prod(shape), 1, shape[2] * shape[0], shape[0])
+    assert torch.equal(found.flatten(1), U)
+    assert as_images(found, shape).data_ptr() == found.data_ptr()
 
 
 LEARNED = images.flatmap(lambda s: convolutions(*s).map(lambda c: c.join(s, c.leads_to(s))))
