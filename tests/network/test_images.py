@@ -66,17 +66,17 @@ def forms(values, shape):
 def test_layers_may_be_given_as_rows_or_as_images(edge, seed, alpha):
     U, R, W = draw_values(edge, seed)
     Z, Y = edge.apply(U, W), edge.adjoint(R, W)
-    for given in forms(U, edge.source):
-        found = edge.apply(given, W)
-        assert found.ndim == (given.ndim if len(edge.target) > 1 else 2)
+    for form in forms(U, edge.source):
+        found = edge.apply(form, W)
+        assert found.ndim == (form.ndim if len(edge.target) > 1 else 2)
         torch.testing.assert_close(found.flatten(1), Z)
         for out in map(torch.clone, forms(torch.ones_like(Z), edge.target)):
-            assert edge.apply(given, W, out=out) is out
+            assert edge.apply(form, W, out=out) is out
             torch.testing.assert_close(out.flatten(1), 1 + Z)
-    for given in forms(R, edge.target):
-        torch.testing.assert_close(edge.adjoint(given, W, alpha=alpha).flatten(1), alpha * Y)
+    for form in forms(R, edge.target):
+        torch.testing.assert_close(edge.adjoint(form, W, alpha=alpha).flatten(1), alpha * Y)
         for out in map(torch.clone, forms(torch.ones_like(Y), edge.source)):
-            assert edge.adjoint(given, W, out=out, alpha=alpha) is out
+            assert edge.adjoint(form, W, out=out, alpha=alpha) is out
             torch.testing.assert_close(out.flatten(1), 1 + alpha * Y)
     for source, target in itertools.product(forms(U, edge.source), forms(R, edge.target)) if edge.learned else ():
         torch.testing.assert_close(edge.product(target, source), edge.product(R, U))
