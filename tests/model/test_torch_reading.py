@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -136,6 +137,26 @@ def test_reading_leaves_the_module_and_writing_asks_for_the_same_layers():
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
     with pytest.raises(ArgumentError, match="module must have the layers of"):
         read.write(nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "argument", "words"),
+    [
+        ((6, 6), "input_shape", r"input_shape must be the width of a row or \(channels, .* got \(6, 6\)"),
+        (0, "input_shape", "got 0"),
+        (36, "module", "'0' takes images, got rows of 36 numbers; check input_shape"),
+    ],
+)
+def test_a_shape_that_is_none_of_the_module_is_refused(shape, argument, words):
+    with pytest.raises(ArgumentError, match=words) as caught:
+        from_torch(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(32, 2)), shape)
+    assert caught.value.argument == argument
+
+
+def test_labels_that_are_words_are_refused():
+    read = from_torch(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), 4)
+    with pytest.raises(ArgumentError, match=r"y must hold numbers, got .*cat.*; number the classes"):
+        read.fit(normal(2, 4).float(), np.array(["cat", "dog"]))
 
 
 def chain(*layers: nn.Module) -> nn.Module:

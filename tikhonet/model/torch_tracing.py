@@ -164,6 +164,8 @@ class Reader:
         if isinstance(part, nn.Conv2d):
             if source.shape != self.shapes[source.n]:
                 raise refuse(f"module flattens what {owner!r} reads; a convolution needs images")
+            if len(source.shape) == 1:
+                raise refuse(f"{owner!r} takes images, got rows of {source.shape[0]} numbers; check input_shape")
             edge: Edge = conv_edge(owner, part)
             target = edge.leads_to(source.shape)
             if part.in_channels != source.shape[0]:
