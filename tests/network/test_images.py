@@ -242,3 +242,21 @@ def test_a_selection_joins_the_chosen_channels_only(edge, seed, data):
     if edge.learned and not edge.constant:  # exactly the entries of W that multiply something
         W[(edge.multiplied(power) > 0).expand_as(W)] = 0
         assert not edge.apply(kept, W).any()
+
+
+class RowsAlone(Conv2d):
+    """A convolution whose layers must be rows, as an edge of one's own may be."""
+
+    takes_images = False
+
+    def apply(self, U, W, out=None):
+        assert U.ndim == 2
+        return super().apply(U, W, out)
+
+
+def test_layers_are_rows_where_an_edge_does_not_take_images():
+    known, own = (Network.sequential((2, 5, 5), kind(3, 3), Conv2d(2, 2), 3) for kind in (Conv2d, RowsAlone))
+    X, W = normal(6, 50), known.random_weights(0, dtype=torch.float64)
+    assert known.seen(X).ndim == 4
+    assert own.seen(X) is X
+    torch.testing.assert_close(own.features(X, W), known.features(X, W))
