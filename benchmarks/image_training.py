@@ -53,9 +53,6 @@ SETTINGS = {"trainer": [{"drop": drop, "batch_size": size} for drop in (0.0, 0.2
     method: [{"drop": drop, "batch_size": 64, "rate": rate} for drop in (0.0, 0.2, 0.5) for rate in rates]
     for method, rates in RATES.items()
 }
-IN_FULL = {("cifar10", "trainer"): {"drop": 0.0, "batch_size": 250}}
-"""Settings chosen in runs of the race's length, by the last 5,000 of the training images after learning the others: few
-images said batches of 125, which long runs gain nothing by (docs/log/images.md)."""
 LOWEST = {method: rates[0] for method, rates in RATES.items()}
 """The rates that are left out for CIFAR-10, being far from the best of MNIST."""
 DECAY = {"AdamW": 0.01, "ScheduleFree": 0.01, "Nesterov": 5e-4}
@@ -191,9 +188,8 @@ def main(options: Namespace) -> None:
     for method in options.methods:
         tried = [one for one in SETTINGS[method] if options.name == "mnist" or one.get("rate", 0) != LOWEST.get(method)]
         errors = [run(few, options, method, one, 0) for one in tried]
-        best = tried[errors.index(min(errors))]
-        print(f"{method} {best}: held-out error {min(errors):.2f}%", flush=True)
-        chosen[method] = IN_FULL.get((options.name, method), best)
+        chosen[method] = tried[errors.index(min(errors))]
+        print(f"{method} {chosen[method]}: held-out error {min(errors):.2f}%", flush=True)
     del few
     if options.seeds:
         images = Images(options.name, options.data, few=False)
