@@ -41,7 +41,7 @@ NETWORKS = {
 FEW = {"mnist": 10_000, "cifar10": 5_000}
 """The images that settings are compared on, the first ones, and those that they are compared by, the last ones."""
 EPOCHS = {"mnist": (3, 5), "cifar10": (5, 7)}
-"""The epochs of the trainer and of rivals in the race, such that rivals have no less CPU time; CIFAR-10 has rivals of six too."""
+"""The epochs of the trainer and of rivals in the race, such that rivals have no less CPU time."""
 FIRST_EPOCHS = 3, 4
 """Those where settings are compared."""
 RATES = {
