@@ -100,7 +100,7 @@ class Cell:
         rows, network = len(self.train[0]), self.problem.network
         count = max(1, round(rows / self.batch))
         preset, size = Stochastic(change=1.0).preset(network), (self.batch if count > 1 else rows) / 1000
-        pace = Pace(preset, epochs * count, size, network.depth, Stochastic.memory, Stochastic.averaging)
+        pace = Pace(preset, epochs * count, size, network.depth, Stochastic.averaging)
         return {"change": first / pace.converted, "momentum": preset.momentum ** (1 / size)}
 
     def trial(self, epochs: int, seed: int, settings: dict[str, Any]) -> dict[str, float]:

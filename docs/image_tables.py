@@ -11,12 +11,10 @@ from tabular_tables import png
 
 NAMES = {
     "trainer": "`Stochastic`",
-    "trainer-loose": "`Stochastic`, norms and means free",
-    "trainer-50": "`Stochastic`, norms and means free, steps of tables",
     "ScheduleFree": "schedule-free AdamW",
     "Nesterov": "SGD, Nesterov, one cycle",
 }
-COLOURS = "#00805c", "#7a5fb5", "#c0392b", "#1f6fb2", "#8a6d1d"
+COLOURS = "#00805c", "#c0392b", "#1f6fb2", "#8a6d1d"
 
 
 def recorded(name: str) -> list[dict[str, Any]]:

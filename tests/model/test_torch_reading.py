@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -109,6 +110,24 @@ def test_functions_are_read_like_modules():
     assert read.network == Network.sequential((1, 5, 6), Conv2d(3, 3), GlobalAverage(), 4, activation=ClippedReLU(6.0))
 
 
+@pytest.mark.parametrize(
+    "flatten",
+    [
+        lambda x: torch.flatten(x, start_dim=1),
+        lambda x: x.flatten(start_dim=1, end_dim=3),
+        lambda x: x.view(x.shape[0], -1),
+        lambda x: x.view(x.size(0), 48),
+        lambda x: x.view(-1, 48),
+        lambda x: x.reshape((-1, 3 * 4 * 4)),
+        lambda x: F.dropout2d(x, training=False).flatten(1),
+    ],
+)
+def test_images_may_be_flattened_in_any_way_that_keeps_a_row_for_each(flatten):
+    layers = {"conv": nn.Conv2d(1, 3, 3), "head": nn.Linear(8, 2), "dense": nn.Linear(48, 8)}
+    relu = torch.relu_
+    check(Functions(lambda m, x: m.head(F.relu(m.dense(flatten(relu(m.conv(x)))))), **layers), (1, 6, 6))
+
+
 def test_reading_leaves_the_module_and_writing_asks_for_the_same_layers():
     module = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
     before = copy.deepcopy(module.state_dict())
@@ -118,6 +137,26 @@ def test_reading_leaves_the_module_and_writing_asks_for_the_same_layers():
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
     with pytest.raises(ArgumentError, match="module must have the layers of"):
         read.write(nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "argument", "words"),
+    [
+        ((6, 6), "input_shape", r"input_shape must be the width of a row or \(channels, .* got \(6, 6\)"),
+        (0, "input_shape", "got 0"),
+        (36, "module", "'0' takes images, got rows of 36 numbers; check input_shape"),
+    ],
+)
+def test_a_shape_that_is_none_of_the_module_is_refused(shape, argument, words):
+    with pytest.raises(ArgumentError, match=words) as caught:
+        from_torch(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(32, 2)), shape)
+    assert caught.value.argument == argument
+
+
+def test_labels_that_are_words_are_refused():
+    read = from_torch(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), 4)
+    with pytest.raises(ArgumentError, match=r"y must hold numbers, got .*cat.*; number the classes"):
+        read.fit(normal(2, 4).float(), np.array(["cat", "dog"]))
 
 
 def chain(*layers: nn.Module) -> nn.Module:
@@ -155,7 +194,16 @@ def branches(x: torch.Tensor) -> torch.Tensor:
         (Functions(lambda self, x: self.a(self.a(x).relu()), a=nn.Conv2d(1, 1, 1)), "uses 'a' twice"),
         (Functions(lambda self, x: self.a(x).relu() + x, a=nn.Conv2d(1, 1, 1)), "must end with"),
         (Functions(lambda self, x: (self.a(x) + x).relu(), a=nn.Conv2d(1, 1, 1)), "two operators of layer 0"),
-        (Functions(lambda self, x: x.view(-1, 6)), r"only x.view\(x.size\(0\), -1\)"),
+        (Functions(lambda self, x: x.view(-1, 6)), r"only x.view\(x.size\(0\), -1\), or x.view\(-1, 36\)"),
+        (Functions(lambda self, x: x.view(1, -1)), r"only x.view\(x.size\(0\), -1\)"),
+        (Functions(lambda self, x: x.flatten(2)), "flattens dimensions 2 to -1"),
+        (Functions(lambda self, x: x[:, :, 1:]), "takes a part of a layer"),
+        (Functions(lambda self, x: x.T), "uses 'T' of a layer"),
+        (Functions(lambda self, x: self.a(x).relu().mean(-1), a=nn.Conv2d(1, 1, 1)), "means over dimensions -1"),
+        (Functions(lambda self, x: self.a(x).clamp(min=0), a=nn.Conv2d(1, 1, 1)), "'clamp' .* use nn.ReLU"),
+        (Functions(lambda self, x: x.flatten(dims=1)), "calls 'flatten' in a way that is not supported"),
+        (nn.Sequential(nn.ZeroPad2d(1), nn.Conv2d(1, 2, 3)), "a ZeroPad2d, .* give the convolution .* its padding"),
+        (nn.Sequential(nn.LazyConv2d(2, 3)), "a LazyConv2d, .* call the module once"),
         (Functions(lambda self, x: branches(x)), "cannot be traced by torch.fx"),
     ],
 )  # fmt: skip

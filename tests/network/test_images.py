@@ -1,5 +1,6 @@
 """Layers of images: convolutions and means as linear operators, networks made of them, and what is refused."""
 
+import itertools
 import math
 
 import pytest
@@ -13,6 +14,7 @@ from tikhonet import AvgPool2d, Bias, Conv2d, Dense, GlobalAverage, Identity, Ne
 from tikhonet.network.designs import PATCHES
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.initial import initial_weights
+from tikhonet.network.shapes import as_images
 
 images = st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 5))
 LENET = Conv2d(6, 5, padding=2), AvgPool2d(2), Conv2d(16, 5), AvgPool2d(2), 120, 84
@@ -49,6 +51,45 @@ def test_operator_and_adjoint_are_the_written_matrix_and_its_transpose(edge, see
     torch.testing.assert_close(edge.onward(W).double().expand(edge.inputs), matrix.square().sum(0).to(torch.float64))
     if not edge.constant:
         torch.testing.assert_close(edge.export(W).matrix.double(), matrix)
+
+
+BOTH = edges() | images.map(lambda s: Identity().join(s, s)) | images.map(lambda s: Dense().join(s, 3))
+
+
+def forms(values, shape):
+    """A layer's values as rows and, if it has a shape, as images."""
+    return [values, as_images(values, shape)] if len(shape) > 1 else [values]
+
+
+@settings(max_examples=200)
+@given(BOTH, seeds, st.floats(-2, 2))
+def test_layers_may_be_given_as_rows_or_as_images(edge, seed, alpha):
+    U, R, W = draw_values(edge, seed)
+    Z, Y = edge.apply(U, W), edge.adjoint(R, W)
+    for form in forms(U, edge.source):
+        found = edge.apply(form, W)
+        assert found.ndim == (form.ndim if len(edge.target) > 1 else 2)
+        torch.testing.assert_close(found.flatten(1), Z)
+        for out in map(torch.clone, forms(torch.ones_like(Z), edge.target)):
+            assert edge.apply(form, W, out=out) is out
+            torch.testing.assert_close(out.flatten(1), 1 + Z)
+    for form in forms(R, edge.target):
+        torch.testing.assert_close(edge.adjoint(form, W, alpha=alpha).flatten(1), alpha * Y)
+        for out in map(torch.clone, forms(torch.ones_like(Y), edge.source)):
+            assert edge.adjoint(form, W, out=out, alpha=alpha) is out
+            torch.testing.assert_close(out.flatten(1), 1 + alpha * Y)
+    for source, target in itertools.product(forms(U, edge.source), forms(R, edge.target)) if edge.learned else ():
+        torch.testing.assert_close(edge.product(target, source), edge.product(R, U))
+        torch.testing.assert_close(edge.gram_inputs(source), edge.gram_inputs(U))
+
+
+@given(images, st.integers(1, 3))
+def test_images_are_pixel_by_pixel_in_memory_whatever_their_sizes(shape, rows):
+    U = normal(rows, math.prod(shape))
+    found = as_images(U, shape)
+    assert found.stride() == (math.prod(shape), 1, shape[2] * shape[0], shape[0])
+    assert torch.equal(found.flatten(1), U)
+    assert as_images(found, shape).data_ptr() == found.data_ptr()
 
 
 LEARNED = images.flatmap(lambda s: convolutions(*s).map(lambda c: c.join(s, c.leads_to(s))))
@@ -201,3 +242,21 @@ def test_a_selection_joins_the_chosen_channels_only(edge, seed, data):
     if edge.learned and not edge.constant:  # exactly the entries of W that multiply something
         W[(edge.multiplied(power) > 0).expand_as(W)] = 0
         assert not edge.apply(kept, W).any()
+
+
+class RowsAlone(Conv2d):
+    """A convolution whose layers must be rows, as an edge of one's own may be."""
+
+    takes_images = False
+
+    def apply(self, U, W, out=None):
+        assert U.ndim == 2
+        return super().apply(U, W, out)
+
+
+def test_layers_are_rows_where_an_edge_does_not_take_images():
+    known, own = (Network.sequential((2, 5, 5), kind(3, 3), Conv2d(2, 2), 3) for kind in (Conv2d, RowsAlone))
+    X, W = normal(6, 50), known.random_weights(0, dtype=torch.float64)
+    assert known.seen(X).ndim == 4
+    assert own.seen(X) is X
+    torch.testing.assert_close(own.features(X, W), known.features(X, W))

@@ -55,7 +55,7 @@ def test_a_run_that_goes_on_for_long_stays_finite():
 
 
 def test_a_vanishing_gradient_makes_a_vanishing_step():
-    pace = Pace(USUAL, total=100, size=1.0, depth=3, memory=0.94, averaging=0.98)
+    pace = Pace(USUAL, total=100, size=1.0, depth=3, averaging=0.98)
     steps = [pace.length(0.3, 1.0, change, peak=1.0) * change**0.5 for change in (1.0, 1e-5, 1e-9, 0.0)]
     assert steps == pytest.approx([0.3, 0.3, 3e-3, 0.0])
 

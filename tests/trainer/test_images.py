@@ -1,5 +1,7 @@
 """The trainer on networks of images."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -20,7 +22,7 @@ from tikhonet import (
     from_torch,
 )
 from tikhonet.network.errors import ArgumentError
-from tikhonet.trainer.recipe import IMAGES
+from tikhonet.trainer.recipe import IMAGES, LASTING_IMAGES
 from tikhonet.trainer.sparsity.zeros import check_sparsity
 from tikhonet.trainer.sweep import forward, targets_sweep
 
@@ -50,6 +52,12 @@ def test_it_learns_what_does_not_depend_on_the_place():
     assert Stochastic().preset(NETWORK) == IMAGES
     weighted = Stochastic(epochs=1, batch_size=60).run(problem, X, Y, weight=torch.arange(600.0))
     assert weighted.epochs[0].loss > 0
+
+
+def test_long_runs_forget_sooner_but_not_under_a_budget():
+    assert Stochastic().preset(NETWORK, long=True) == LASTING_IMAGES
+    assert Stochastic(memory=0.8).preset(NETWORK, long=True).memory == 0.8
+    assert Stochastic(budget=Budget(0.5)).preset(NETWORK, long=True) == replace(IMAGES, turns=False)
 
 
 @given(problems(images=True), seeds)

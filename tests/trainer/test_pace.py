@@ -7,7 +7,7 @@ import pytest
 from tikhonet.trainer.pace import Pace, follow
 from tikhonet.trainer.recipe import DEEP, LONG, SPARSE, USUAL
 
-PACE = Pace(USUAL, total=100, size=1.0, depth=3, memory=0.94, averaging=0.98)
+PACE = Pace(USUAL, total=100, size=1.0, depth=3, averaging=0.98)
 
 
 FIRST = USUAL.first / PACE.depth

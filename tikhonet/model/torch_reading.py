@@ -116,7 +116,13 @@ class TorchBlocks:
         problem = Problem(self.network, lift=Fenchel(), gamma=1.0, loss=loss)
 
         def encode(labels: Any) -> Tensor:
-            targets = problem.loss.encode(torch.as_tensor(labels), len(self.V))
+            try:
+                labels = torch.as_tensor(labels)
+            except (TypeError, ValueError):
+                raise ArgumentError(
+                    "y", f"y must hold numbers, got {labels!r:.80}; number the classes (np.unique, return_inverse)"
+                ) from None
+            targets = problem.loss.encode(labels, len(self.V))
             if targets.shape[1] != len(self.V):
                 raise ArgumentError(
                     "y",
@@ -243,4 +249,12 @@ def from_torch(module: nn.Module, input_shape: int | tuple[int, ...]) -> TorchBl
         raise refuse(
             f"module cannot be traced by torch.fx ({error}); write its forward without branches on data"
         ) from None
-    return TorchBlocks(*Reader(module, checked_shape(0, input_shape)).read(graph))
+    try:
+        shape = checked_shape(0, input_shape)
+    except ValueError:
+        raise ArgumentError(
+            "input_shape",
+            "input_shape must be the width of a row or (channels, height, width) of an image, each an integer of at "
+            f"least 1, got {input_shape!r}",
+        ) from None
+    return TorchBlocks(*Reader(module, shape).read(graph))

@@ -22,6 +22,11 @@ REFUSED = {
     "Sigmoid": "activations are projections onto intervals: use nn.ReLU or nn.Hardtanh(0, 1)",
     "anh": "activations are projections onto intervals: use nn.ReLU or nn.Hardtanh(0, c)",
     "LU": "activations are projections onto intervals: use nn.ReLU or nn.ReLU6",
+    "clamp": "use nn.ReLU or nn.Hardtanh(0, c)",
+    "Pad": "give the convolution behind it its padding",
+    "squeeze": "use nn.Flatten()",
+    "Lazy": "call the module once, so that its layers know their sizes",
+    "Parametrized": "torch.nn.utils.parametrize.remove_parametrizations leaves the weights as they are",
 }
 """What to do in place of modules, or functions, whose name has this word in it."""
 

@@ -7,6 +7,7 @@ interval as they do. Everything else is refused by name.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -131,11 +132,13 @@ class Reader:
         if node.op == "call_module":
             owner = str(node.target)
             return self.call_module(owner, self.module.get_submodule(owner), args[0])
-        if node.op == "call_function" and node.target in FUNCTIONS:
-            return FUNCTIONS[node.target](self, *args, **kwargs)
-        if node.op == "call_method" and node.target in METHODS:
-            return METHODS[str(node.target)](self, *args, **kwargs)
         name = getattr(node.target, "__name__", str(node.target))
+        known = {"call_function": FUNCTIONS, "call_method": METHODS}.get(node.op, {}).get(node.target)
+        if known:
+            try:
+                return known(self, *args, **kwargs)
+            except TypeError as error:
+                raise refuse(f"module calls {name!r} in a way that is not supported ({error}): {KNOWN}") from None
         raise refuse(f"module has {name!r} ({node.op}), which is not supported: {remedy_for(name) or KNOWN}")
 
     def call_module(self, owner: str, part: nn.Module, value: Value) -> Value:
@@ -161,6 +164,8 @@ class Reader:
         if isinstance(part, nn.Conv2d):
             if source.shape != self.shapes[source.n]:
                 raise refuse(f"module flattens what {owner!r} reads; a convolution needs images")
+            if len(source.shape) == 1:
+                raise refuse(f"{owner!r} takes images, got rows of {source.shape[0]} numbers; check input_shape")
             edge: Edge = conv_edge(owner, part)
             target = edge.leads_to(source.shape)
             if part.in_channels != source.shape[0]:
@@ -233,16 +238,21 @@ class Reader:
             raise refuse(f"module adds layers of shapes {one.shape} and {two.shape}; they must be equal")
         return Sum(one.terms + two.terms, one.shape)
 
-    def flatten(self, value: Value, start: int = 0, end: int = -1) -> Value:
-        if start != 1 or end != -1:
-            raise refuse(f"module flattens dimensions {start} to {end}; only all but the first can be: nn.Flatten()")
+    def flatten(self, value: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
+        if start_dim != 1 or end_dim not in (-1, len(value.shape)):
+            found = f"dimensions {start_dim} to {end_dim}"
+            raise refuse(f"module flattens {found}; only all but the first can be: nn.Flatten()")
         layer = self.settled(value, "flatten") if isinstance(value, Sum) and len(value.shape) > 1 else value
-        return replace(layer, shape=(int(torch.tensor(layer.shape).prod()),))
+        return replace(layer, shape=(math.prod(layer.shape),))
 
     def view(self, value: Value, *sizes: Any) -> Value:
-        sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
-        if len(sizes) != 2 or sizes[1] != -1 or isinstance(sizes[0], int):
-            raise refuse("module reshapes its values; only x.view(x.size(0), -1) can be read: use nn.Flatten()")
+        rows, *line = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
+        width = math.prod(value.shape)
+        if (rows, line) not in ((None, [-1]), (None, [width]), (-1, [width])):
+            raise refuse(
+                f"module reshapes its values; only x.view(x.size(0), -1), or x.view(-1, {width}) for images of shape "
+                f"{value.shape}, can be read: use nn.Flatten()"
+            )
         return self.flatten(value, 1)
 
 
@@ -261,7 +271,7 @@ def _clipped(reader: Reader, value: Value, low: float = 0, cap: float = 6.0, inp
 
 
 def _mean(reader: Reader, value: Value, dim: Any = None, keepdim: bool = False) -> Value:
-    if dim is None or sorted(size % 4 for size in dim) != [2, 3]:
+    if isinstance(dim, int) or dim is None or sorted(size % 4 for size in dim) != [2, 3]:
         raise refuse(f"module takes means over dimensions {dim}; only those of pixels can be: x.mean((2, 3))")
     return reader.mean(value, GlobalAverage())
 
@@ -270,20 +280,35 @@ def _size(reader: Reader, value: Value, *args: Any) -> Any:
     return None  # a number of rows, which `view` alone may see
 
 
+def _item(reader: Reader, value: Any, place: Any) -> Any:
+    if isinstance(value, Value):
+        raise refuse("module takes a part of a layer, which is not supported; a convolution or Linear reads all of it")
+    return None
+
+
+def _attribute(reader: Reader, value: Value, name: str) -> Any:
+    if name != "shape":
+        raise refuse(f"module uses {name!r} of a layer, which is not supported: {KNOWN}")
+    return None
+
+
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     F.relu: _relu,
     torch.relu: _relu,
+    torch.relu_: _relu,
     F.relu6: lambda reader, value, inplace=False: _clipped(reader, value),
     F.hardtanh: lambda reader, value, min_val=-1.0, max_val=1.0, inplace=False: _clipped(
         reader, value, min_val, max_val
     ),
     torch.mean: _mean,
     F.dropout: _same,
+    F.dropout2d: _same,
     torch.flatten: Reader.flatten,
     torch.add: Reader.add,
     operator.add: Reader.add,
     operator.iadd: Reader.add,
-    operator.getitem: _size,
+    operator.getitem: _item,
+    getattr: _attribute,
     F.avg_pool2d: lambda reader, value, *args, **kwargs: reader.mean(
         value, mean_edge(nn.AvgPool2d(*args, **kwargs), value.shape)
     ),

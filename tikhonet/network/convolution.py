@@ -20,7 +20,7 @@ from tikhonet.network.edges import Dense, Edge
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.image_edges import PADDING, ImageEdge, Size, Two, fits, pair_of, window_sizes
 from tikhonet.network.operations import Operation, Window, placed
-from tikhonet.network.shapes import Shape, like_layer
+from tikhonet.network.shapes import Shape, added
 
 
 @dataclass(frozen=True)
@@ -121,19 +121,18 @@ class Conv2d(ImageEdge, Dense):
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
         if self.covers:
-            return super().adjoint(R.flatten(1), W, out, alpha)
+            return super().adjoint(R, W, out, alpha)
         assert W is not None
         kernel, stride, padding, dilation = self.geometry
         ways = zip(self.source[1:], self.target[1:], kernel, stride, padding, dilation, strict=True)
         left = [n - ((m - 1) * s - 2 * p + d * (k - 1) + 1) for n, m, k, s, p, d in ways]
         images, filters = R.reshape(len(R), *self.target), W.unflatten(1, self.filters[1:])
         U = F.conv_transpose2d(images, filters, None, stride, padding, left, self.groups, dilation)
-        U = U if R.ndim > 2 else U.flatten(1)
-        return out.add_(like_layer(U, out), alpha=alpha) if out is not None else U if alpha == 1 else U * alpha
+        return added(U if R.ndim > 2 else U.flatten(1), out, alpha)
 
     def product(self, R: Tensor, U: Tensor) -> Tensor:
         if self.covers:
-            return super().product(R.flatten(1), U)
+            return super().product(R, U)
         _, stride, padding, dilation = self.geometry
         images, residual = self.images(U), R.reshape(len(R), *self.target)
         gradient: Tensor = conv2d_weight(images, self.filters, residual, stride, padding, dilation, self.groups)

@@ -23,7 +23,7 @@ from tikhonet.network.operations import Operation, Window, as_module
 from tikhonet.network.operations import Product as Product
 from tikhonet.network.operations import Source as Source
 from tikhonet.network.registry import Registry
-from tikhonet.network.shapes import Shape, channels_of, shown_shape
+from tikhonet.network.shapes import Shape, added, channels_of, shown_shape
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class Edge(ABC):
     by_image : bool
         Whether its module wants its source as images rather than in one line.
     takes_images : bool
-        Whether layers of images may be given to its methods as images, too, and what they make then has that form.
+        Whether layers of images may be given to its methods as images, too. What they make of these are images, if they
+        make a layer of such; what they add to `out` takes its form.
 
     Examples
     --------
@@ -413,11 +414,8 @@ class Dense(Edge):
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
         assert W is not None
-        if out is None:
-            return R @ W if alpha == 1 else R @ W * alpha
-        if out.ndim > 2:
-            return out.add_((R @ W).view(out.shape), alpha=alpha)
-        return out.addmm_(R, W, alpha=alpha)
+        R = R.flatten(1)
+        return added(R @ W, out, alpha) if out is None or out.ndim > 2 else out.addmm_(R, W, alpha=alpha)
 
     def feeds(self, W: Tensor | None) -> Tensor:
         assert W is not None
@@ -486,10 +484,10 @@ class Identity(Fixed):
             )
 
     def apply(self, U: Tensor, W: Tensor | None, out: Tensor | None = None) -> Tensor:
-        return U.clone() if out is None else out.add_(U)
+        return U.clone() if out is None else added(U, out)
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
-        return R * alpha if out is None else out.add_(R, alpha=alpha)
+        return R * alpha if out is None else added(R, out, alpha)
 
     def onward(self, W: Tensor | None) -> Tensor:
         return torch.tensor(1.0)

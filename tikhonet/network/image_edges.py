@@ -19,7 +19,7 @@ from tikhonet.network.arguments import COUNT, Numbers
 from tikhonet.network.edges import Edge, Fixed, picking
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.operations import Window
-from tikhonet.network.shapes import Shape, as_images, channels_of, like_layer, shown_shape
+from tikhonet.network.shapes import Shape, added, as_images, channels_of, shown_shape
 
 Two = tuple[int, int]
 Size = int | Two
@@ -111,8 +111,7 @@ class ImageEdge(Edge):
         Tensor
             Rows or images; `out`, where it is given, in its own form.
         """
-        Z = as_images(Z, self.target) if U.ndim > 2 and len(self.target) > 1 else Z.flatten(1)
-        return Z if out is None else out.add_(like_layer(Z, out))
+        return added(as_images(Z, self.target) if U.ndim > 2 and len(self.target) > 1 else Z.flatten(1), out)
 
     def ends(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
         """The channels of the target and of the source whose units these are.
@@ -199,8 +198,7 @@ class Average(ImageEdge, Fixed):
         """How many pixels a mean is taken of."""
 
     def adjoint(self, R: Tensor, W: Tensor | None, out: Tensor | None = None, alpha: float = 1.0) -> Tensor:
-        U = self.spread(R)
-        return U * alpha if out is None else out.add_(like_layer(U, out), alpha=alpha)
+        return added(self.spread(R), out, alpha)
 
     def onward(self, W: Tensor | None) -> Tensor:
         return self.spread(torch.ones(1, self.outputs))[0] / self.pixels
@@ -275,8 +273,9 @@ class AvgPool2d(Average):
         return self.given_back(F.avg_pool2d(self.images(U), *self.geometry), U, out)
 
     def spread(self, R: Tensor) -> Tensor:
-        like = R.new_empty(len(R), *self.source)
-        images = R.reshape(len(R), *self.target).contiguous()
+        order = torch.channels_last if R.ndim > 2 else torch.contiguous_format
+        like = torch.empty(len(R), *self.source, dtype=R.dtype, device=R.device, memory_format=order)
+        images = R.reshape(len(R), *self.target).contiguous(memory_format=order)
         back: Tensor = torch.ops.aten.avg_pool2d_backward(images, like, *self.geometry, False, True, None)
         return back if R.ndim > 2 else back.flatten(1)
 

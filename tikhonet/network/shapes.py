@@ -49,13 +49,23 @@ def square_images(width: int) -> Shape | None:
 
 
 def as_images(values: Tensor, shape: Shape) -> Tensor:
-    """The rows of a layer of images in this shape, pixel by pixel in memory: convolutions take half as long so."""
-    return values.reshape(len(values), *shape).contiguous(memory_format=torch.channels_last)
+    """The values of a layer of images in this shape, pixel by pixel in memory: convolutions take half as long so."""
+    channels, height, width = shape
+    images = values.reshape(len(values), *shape).contiguous(memory_format=torch.channels_last)
+    # Images of one channel or one pixel have several strides; torch knows the order by these alone.
+    return images.as_strided(images.shape, (height * width * channels, 1, width * channels, channels))
 
 
 def like_layer(values: Tensor, layer: Tensor) -> Tensor:
     """A layer's values in the form of others of it: as images, or in one line."""
     return values.flatten(1) if layer.ndim == 2 else as_images(values, layer.shape[1:])
+
+
+def added(values: Tensor, out: Tensor | None, alpha: float = 1.0) -> Tensor:
+    """Values of a layer, multiplied, in their own form; or `out` in its form, after they were added to it in place."""
+    if out is None:
+        return values if alpha == 1 else values * alpha
+    return out.add_(like_layer(values, out), alpha=alpha)
 
 
 def channels_of(units: Tensor, shape: Shape) -> Tensor:

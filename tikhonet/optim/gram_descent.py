@@ -109,7 +109,7 @@ class GramDescent(torch.optim.Optimizer):
         metric: str = USUAL.metric,
         rank: int = Recipe.rank,
         ridge: float = USUAL.ridge_V,
-        memory: float = Recipe.memory,
+        memory: float = USUAL.memory,
         other_lr: float = 1e-3,
         seed: int = 0,
         reduce: Reduce = keep,
@@ -177,8 +177,8 @@ class GramDescent(torch.optim.Optimizer):
     def pace(self) -> Pace:
         """Lengths and intervals of the steps, by the settings of the parameter groups as they are now."""
         run = self.param_groups[0]
-        preset = replace(USUAL, change=run["lr"], momentum=run["momentum"])
-        return Pace(preset, run["total"], run["size"], len(self.inputs), run["memory"], Recipe.averaging)
+        preset = replace(USUAL, change=run["lr"], momentum=run["momentum"], memory=run["memory"])
+        return Pace(preset, run["total"], run["size"], len(self.inputs), Recipe.averaging)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step by the gradients that are there.

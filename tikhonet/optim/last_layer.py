@@ -17,7 +17,7 @@ from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, keep
 from tikhonet.trainer.batches import Batch, add_numbers
-from tikhonet.trainer.recipe import USUAL, Recipe
+from tikhonet.trainer.recipe import USUAL
 from tikhonet.trainer.run import CLEAN_RIDGE
 from tikhonet.trainer.saving import changed, from_plain, to_plain
 from tikhonet.trainer.statistics import RunningClassifier, fit_classifier
@@ -69,7 +69,7 @@ class LastLayer:
         loss: str | Loss,
         *,
         ridge: float = USUAL.ridge_V,
-        memory: float = Recipe.memory,
+        memory: float = USUAL.memory,
         reduce: Reduce = keep,
     ) -> None:
         check_type("layer", layer, nn.Linear)

@@ -38,7 +38,6 @@ class Pace:
     """Rows of a batch (over all ranks) in thousands."""
     depth: int
     """Hidden layers of the network."""
-    memory: float
     averaging: float
 
     annealing: float = 0.98
@@ -103,7 +102,7 @@ class Pace:
     @property
     def beta(self) -> float:
         """The memory of the running sums, by step."""
-        return float(self.memory**self.size)
+        return float(self.preset.memory**self.size)
 
     @property
     def momentum(self) -> float:

@@ -44,6 +44,8 @@ class Preset:
     """How much weights shrink in a step, over the relative change that it makes in a layer."""
     turns: bool = False
     """Whether steps keep the norm of a layer's weights and the mean of every unit (`turning.py`)."""
+    memory: float = 0.94
+    """The memory of the running sums, by 1000 rows of the batches that renew them."""
     widest: int | None = None
     """The columns of a layer's weights from which on its metric and damping are those of `USUAL`; None is never."""
 
@@ -77,6 +79,9 @@ noise too (docs/log/sparse.md)."""
 IMAGES = replace(USUAL, metric="full", damping_W=3.0, drop_inputs=0.0, widest=512, horizon=200.0, turns=True)
 """For networks of images: a patch has few entries, so the whole inverse is cheap; that of a dense layer on an image is
 not. Filters that all positions share want long steps for longer, and batches of 125 to 250 (docs/log/images.md)."""
+LASTING_IMAGES = replace(IMAGES, memory=0.25)
+"""For long runs on images: small batches renew sums rarely, so that the memory of others is over hundreds of steps, in
+which the features become others; runs that are not long gain nothing by less."""
 IMAGES_BATCH = 250
 """Rows of a batch of images, at most: fewer steps of more rows end worse."""
 DEEP = Preset(
@@ -115,8 +120,8 @@ class Recipe:
         The damping of the W-step, relative to the mean eigenvalue of the inputs' Gram matrix.
     ridge_V : float, optional
         The ridge of the V-step, relative to the mean eigenvalue of the features' Gram matrix.
-    memory : float, default=0.94
-        The memory of the running sums, in [0, 1).
+    memory : float, optional
+        The memory of the running sums, in [0, 1), by 1000 rows of the batches that renew them.
     averaging : float, default=0.98
         The memory of the average of V and W over the steps, in [0, 1); it falls to none at the end of a run.
     rank : int, default=64
@@ -149,7 +154,7 @@ class Recipe:
     damping_U: float = 30.0
     damping_W: float | None = None
     ridge_V: float | None = None
-    memory: float = 0.94
+    memory: float | None = None
     averaging: float = 0.98
     rank: int = 64
     budget: Budget | None = None
@@ -170,8 +175,10 @@ class Recipe:
         check_type("turns", self.turns, bool, NoneType)
         if self.metric is not None and self.metric not in Gram.kinds:
             raise ValueError(f"metric must be {', '.join(map(repr, Gram.kinds))} or None, got {self.metric!r}")
-        check_numbers(self, SHARE_OR_NONE, ["memory", "averaging"])
-        check_numbers(self, SHARE_OR_NONE, ["momentum", "drop_inputs", "drop_features", "decay"], optional=True)
+        check_numbers(self, SHARE_OR_NONE, ["averaging"])
+        check_numbers(
+            self, SHARE_OR_NONE, ["momentum", "memory", "drop_inputs", "drop_features", "decay"], optional=True
+        )
         check_numbers(self, POSITIVE, ["damping_U", "initial_scale"])
         check_numbers(self, POSITIVE, ["change", "damping_W", "ridge_V"], optional=True)
 
@@ -213,8 +220,10 @@ class Recipe:
             given["widest"] = None
         usual = replace(LASTING if long else USUAL, **CONFINED if confined else {})
         shallow = SPARSE if self.budget else usual
-        # What is pruned must grow again elsewhere, so a budget leaves norms and means free.
-        shallow = replace(IMAGES, turns=not self.budget) if network.has_images else shallow
+        if network.has_images:
+            # What is pruned must grow again elsewhere, so a budget leaves norms and means free.
+            usual = LASTING_IMAGES if long else IMAGES
+            shallow = replace(IMAGES, turns=False) if self.budget else usual
         return replace(DEEP if deep_and_plain(network) else shallow, **given)
 
     def place(self, set_: ConvexSet, M: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ class Stepper:
         confined = not all(problem.edge_set(pair).cone for pair in network.learned)
         preset = recipe.preset(network, total * size > LONG, confined)
         constants = OF_IMAGES if any(edge.positions > 1 for edge in network.edges.values()) else {}
-        pace = Pace(preset, total, size, network.depth, recipe.memory, recipe.averaging, **constants)
+        pace = Pace(preset, total, size, network.depth, recipe.averaging, **constants)
         dropout = {
             layer: Dropout.draw(p, largest * network.width(layer), generator, first.X)
             for layer, p in ((0, preset.drop_inputs), (network.depth, preset.drop_features))

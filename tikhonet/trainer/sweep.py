@@ -97,7 +97,6 @@ def targets_sweep(
         for k in network.targets(n):
             ratio = problem.gamma_of(k) / problem.gamma_of(n)
             pull = network.edges[k, n].adjoint(grad_Z[k], W.get((k, n)), out=pull, alpha=ratio)
-            pull = like_layer(pull, here.Z[n])
         pull = torch.zeros_like(here.Z[n]) if pull is None else like_layer(pull, here.Z[n])
         if n in here.masks:
             pull *= like_layer(here.masks[n], pull)
