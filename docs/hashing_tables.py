@@ -17,6 +17,7 @@ WAYS = (
     "same",
     "short",
     "classifier",
+    "soft",
     "admm",
     "penalty",
     "sdh",
