@@ -84,6 +84,21 @@ def hashing_full_mnist() -> str:
 
 
 @table
+def hashing_full_cifar10() -> str:
+    return neighbour_table("hashing-cifar10-shallow", 48)
+
+
+@table
+def hashing_full_unseen_mnist() -> str:
+    return neighbour_table("hashing-mnist-unseen", 48)
+
+
+@table
+def hashing_full_unseen_cifar10() -> str:
+    return neighbour_table("hashing-cifar10-unseen", 48)
+
+
+@table
 def hashing_neighbours_digits() -> str:
     return neighbour_table("hashing-digits", 32)
 
@@ -187,7 +202,7 @@ def length_table(folder: str) -> str:
     if counts != {3.0}:
         raise ValueError(f"{folder} must hold three trials of every way at every length, got {sorted(counts)}")
     head = ["label mAP", *(f"{bits} bits" for bits in lengths), "neighbours found", *CODES]
-    return markdown(head, rows) + basis(folder, found)
+    return markdown(head, rows) + basis(folder, by(records(folder), "method"))
 
 
 @table
