@@ -94,11 +94,6 @@ def hashing_full_unseen_mnist() -> str:
 
 
 @table
-def hashing_full_unseen_cifar10() -> str:
-    return neighbour_table("hashing-cifar10-unseen", 48)
-
-
-@table
 def hashing_neighbours_digits() -> str:
     return neighbour_table("hashing-digits", 32)
 
@@ -131,7 +126,7 @@ def hashing_neighbours_unseen() -> str:
 def neighbour_table(folder: str, bits: int) -> str:
     """Codes of one length: labels, the order within a class, and how many codes there are."""
     found = by([record for record in records(folder) if record["bits"] == bits], "way")
-    rows, scored = [], [name for name in ("precision", "recall") if "asymmetric" in next(iter(found.values()))[0]]
+    rows, scored = [], [name for name in ("precision", "recall") if next(iter(found.values()))[0].get("asymmetric")]
     for own in (found[way] for way in WAYS if way in found):
         codes, balls = [record["codes"] for record in own], [record["retrieval"] for record in own]
         rows.append(
@@ -169,16 +164,6 @@ def hashing_lengths_mnist() -> str:
 @table
 def hashing_lengths_cifar10() -> str:
     return length_table("hashing-cifar10-small")
-
-
-@table
-def hashing_lengths_unseen_mnist() -> str:
-    return length_table("hashing-mnist-unseen-small")
-
-
-@table
-def hashing_lengths_unseen_cifar10() -> str:
-    return length_table("hashing-cifar10-unseen-small")
 
 
 def length_table(folder: str) -> str:
