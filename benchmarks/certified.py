@@ -1,11 +1,12 @@
 """A run that is certified and learns, beside the trainer: test errors, checks, iterations, CPU seconds.
 
-Two hidden layers of 100 units. `certified` is `NetworkDescent` from random weights, without biases, so that the ridges
-bound every block; `trainer` is `BCDClassifier` with its defaults. The ridges (a row) are given, or chosen among three
-pairs on training rows that are held out, by 60 iterations each; the test rows are looked at once, at the end.
+Two hidden layers of 100 units, or the paper's network. `certified` is `NetworkDescent` from random weights, without
+biases, so that the ridges bound every block; `trainer` is `BCDClassifier` with its defaults. The ridges (a row) are
+given, or chosen among three pairs on training rows that are held out, by 60 iterations each; the test rows are looked
+at once, at the end.
 
 Usage: python benchmarks/certified.py [--data DIR] [--set digits|mnist] [--seeds 0 1 2] [--ridges 0.01 0.002]
-           [--iterations 2000] [--dtype float64|float32] [--out results/certified]
+           [--network plain|paper] [--iterations 2000] [--dtype float64|float32] [--out results/certified]
 MNIST needs DIR (or the environment variable TIKHONET_DATA); its first 10,000 training images are used. A trial that the
 records hold already is not done again.
 """
@@ -39,6 +40,8 @@ from tikhonet.descent.network_loss import NetworkLoss
 from tikhonet.paper.records import Scored, append_record, hardware, read_lines, versions
 
 HIDDEN = (100, 100)
+NETWORKS = {"plain": "", "paper": ", the paper's network"}
+"""What the titles of their runs end with."""
 ROWS = 10_000
 RIDGES = ((1e-3, 2e-4), (4e-3, 8e-4), (1e-2, 2e-3))
 """Ridges of V and W for each row."""
@@ -71,16 +74,20 @@ def load(name: str, home: str | None) -> tuple[Rows, Rows, Rows]:
     return Rows(scaled(fitted, fitted), y[:ROWS]), Rows(scaled(fitted, X[held_out]), y[held_out]), tested
 
 
-def problem_of(rows: Rows, ridges: tuple[float, float]) -> Problem:
-    network, count = Network.chain([rows.X.shape[1], *HIDDEN]), len(rows.X)
+def network_of(kind: str, inputs: int) -> Network:
+    return Network.paper(inputs) if kind == "paper" else Network.chain([inputs, *HIDDEN])
+
+
+def problem_of(network: Network, rows: Rows, ridges: tuple[float, float]) -> Problem:
+    count = len(rows.X)
     return Problem(network, lift=Fenchel(), gamma=1.0, ridge_V=ridges[0] * count, ridge_W=ridges[1] * count)
 
 
-def choose(name: str, train: Rows, held_out: Rows) -> tuple[float, float]:
+def choose(name: str, network: Network, train: Rows, held_out: Rows) -> tuple[float, float]:
     rows = train if name == "mnist" else Rows(train.X[300:], train.y[300:])
     errors = {}
     for ridges in RIDGES:
-        problem = problem_of(rows, ridges)
+        problem = problem_of(network, rows, ridges)
         targets = problem.loss.encode(rows.y, 10).to(rows.X)
         blocks = NetworkDescent(max_iter=CHOICE, check_every=CHOICE).run(problem, rows.X, targets, seed=99).blocks
         errors[ridges] = held_out.error(problem.network, blocks.V, blocks.W)
@@ -88,9 +95,9 @@ def choose(name: str, train: Rows, held_out: Rows) -> tuple[float, float]:
     return min(errors, key=lambda ridges: errors[ridges])
 
 
-def certified(train: Rows, test: Rows, ridges: tuple[float, float], seed: int, iterations: int) -> dict[str, object]:
+def certified(problem: Problem, train: Rows, test: Rows, seed: int, iterations: int) -> dict[str, object]:
     """One run and its certificates, in the type of the rows."""
-    problem, clock = problem_of(train, ridges), time.process_time()
+    clock = time.process_time()
     targets = problem.loss.encode(train.y, 10).to(train.X)
     solver = NetworkDescent(max_iter=iterations)
     result = solver.run(problem, train.X, targets, seed=seed)
@@ -101,7 +108,7 @@ def certified(train: Rows, test: Rows, ridges: tuple[float, float], seed: int, i
     gap = lift_gap(problem, V, W, samples, sweeps=3)
     exact = NetworkLoss(problem, samples)
     settings = {
-        "ridges_a_row": list(ridges),
+        "ridges_a_row": [ridge / len(train.X) for ridge in (problem.ridge_V, problem.ridge_W)],
         "dtype": str(train.X.dtype),
         "tol": solver.tol,
         "rounding": solver.rounding,
@@ -121,8 +128,10 @@ def certified(train: Rows, test: Rows, ridges: tuple[float, float], seed: int, i
     }
 
 
-def trainer(train: Rows, test: Rows, seed: int) -> dict[str, object]:
-    model, clock = BCDClassifier(HIDDEN, random_state=seed, n_jobs=1), time.process_time()
+def trainer(network: Network | None, train: Rows, test: Rows, seed: int) -> dict[str, object]:
+    """One fit with defaults, those of tables and images where no network is given."""
+    model = BCDClassifier(HIDDEN, network=network, random_state=seed, n_jobs=1)
+    clock = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(train.X.numpy(), train.y.numpy())
@@ -141,33 +150,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data")
     parser.add_argument("--set", choices=["digits", "mnist"], default="digits")
+    parser.add_argument("--network", choices=[*NETWORKS], default="plain")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--iterations", type=int, default=2000)
     parser.add_argument("--ridges", type=float, nargs=2, help="in place of a choice on rows held out")
     parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
     parser.add_argument("--out", type=Path, default=Path("results/certified"))
     options = parser.parse_args()
-    name = options.set
+    name, kind = options.set, options.network
     dtype = getattr(torch, options.dtype)
     train, held_out, test = (Rows(rows.X.to(dtype), rows.y) for rows in load(name, options.data))
     done = {(line["size"], line["method"], line["seed"]) for _, line in read_lines(options.out)}
-    ridges = tuple(options.ridges) if options.ridges else None
+    ridges, network = tuple(options.ridges) if options.ridges else None, network_of(kind, train.X.shape[1])
     for seed in options.seeds:
-        for method, title in (("trainer", "The trainer"), ("certified", "Certified descent")):
+        for family, title in (("trainer", "The trainer"), ("certified", "Certified descent")):
+            method = family if kind == "plain" else f"{family}-{kind}"
             if (name, method, seed) in done:
                 continue
             clock = time.perf_counter()
-            if method == "trainer":
-                found = trainer(train, test, seed)
+            if family == "trainer":
+                found = trainer(None if kind == "plain" else network, train, test, seed)
             else:
-                ridges = ridges or choose(name, train, held_out)
-                found = certified(train, test, ridges, seed, options.iterations)
+                ridges = ridges or choose(name, network, train, held_out)
+                found = certified(problem_of(network, train, ridges), train, test, seed, options.iterations)
             record = Scored(
                 experiment="certified",
                 size=name,
                 method=method,
-                title=title,
-                family=method,
+                title=title + NETWORKS[kind],
+                family=family,
                 trial=seed,
                 seed=seed,
                 data={"name": name, "rows": len(train.X), "test": len(test.X)},

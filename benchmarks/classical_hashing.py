@@ -18,7 +18,7 @@ from machine import arguments, describe, record
 from tikhonet.data import Dataset, load
 from tikhonet.data.gist import gist
 from tikhonet.estimators import BCDClassifier
-from tikhonet.hashing import evaluate
+from tikhonet.hashing import code_report, evaluate
 from tikhonet.paper.baselines.classical_hashes import ITQ, ClassifierHash, PrincipalComponents, RandomProjections
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash
 
@@ -60,7 +60,8 @@ def main() -> None:
             name = type(method).__name__
             print(f"{n_bits:3} bits {name:20} {found.mean_average_precision}; {ball}; {seconds:.1f} s", flush=True)
             line = {"method": name, "bits": n_bits, "seed": seed, "seconds": seconds, "mAP": found.to_dict()[MAP]}
-            kept.append(line | {"distinct": len(np.unique(codes, axis=0))})
+            report = code_report(codes, n_bits)
+            kept.append(line | {"distinct": report.distinct, "entropy": report.entropy, "tied": report.tied})
     record(settings, {"set": settings.set, "train": settings.train, "database": len(X), "methods": kept})
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import faiss
 import numpy as np
@@ -101,6 +103,16 @@ def others(codes: np.ndarray, queries: np.ndarray, k: int) -> dict[str, float]:
     return seconds
 
 
+def bytes_a_code(codes: np.ndarray) -> dict[str, float]:
+    """Of codes and ids in memory, and of the file; the order by scores needs nothing else of the index."""
+    index = HammingIndex(N_BITS).add(codes)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "index"
+        index.save(path)
+        found = {"in memory": index.codes.nbytes + index.ids.nbytes, "in the file": path.stat().st_size}
+    return {name: total / len(codes) for name, total in found.items()}
+
+
 def main() -> None:
     parser = arguments(__doc__)
     for name, value in (("codes", 1_000_000), ("queries", 1_000), ("k", 100), ("rounds", 5)):
@@ -112,7 +124,8 @@ def main() -> None:
     )
     print(f"{describe()}, faiss {faiss.__version__}; {len(queries):,} queries, {len(codes):,} codes, k = {settings.k}")
     found = compare(codes, queries, settings.k, settings.rounds)
-    record(settings, {"seconds": found, "of 100 queries": others(codes, queries, settings.k)})
+    taken = {"seconds": found, "of 100 queries": others(codes, queries, settings.k)}
+    record(settings, taken | {"bytes a code": bytes_a_code(codes)})
 
 
 if __name__ == "__main__":

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from torch import Tensor
 from tikhonet import Budget, Fenchel, Network, Problem, Stochastic
 from tikhonet.estimators.solvers import default_batch
 from tikhonet.network.initial import deep_and_plain
+from tikhonet.paper.comparison import standard_error
 from tikhonet.paper.records import VERSION, seal
 from tikhonet.trainer.pace import Pace
 
@@ -221,8 +222,7 @@ def gap_to(mine: dict[int, float], other: dict[int, float]) -> Gap | None:
     if not seeds:
         return None
     gaps = np.array([mine[seed] - other[seed] for seed in seeds]) / np.mean([other[seed] for seed in seeds]) * 100
-    error = float(gaps.std(ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else None
-    return Gap(float(gaps.mean()), error)
+    return Gap(float(gaps.mean()), standard_error(gaps.tolist()) if len(gaps) > 1 else None)
 
 
 def counted(words: str, gaps: list[Gap]) -> str:
@@ -230,12 +230,11 @@ def counted(words: str, gaps: list[Gap]) -> str:
     several = [gap for gap in gaps if gap.error is not None]
     within = sum(gap.mean <= NEAR for gap in gaps)
     beyond = sum(gap.mean - 2 * gap.error > NEAR for gap in several if gap.error is not None)
-    share = np.array([gap.mean for gap in gaps])
-    spread = share.std(ddof=1) / math.sqrt(len(share)) if len(share) > 1 else math.nan
+    share = [gap.mean for gap in gaps]
     return (
         f"- Against {words}: within {NEAR:g}% in {within} of {len(gaps)} cells; of the {len(several)} with several "
         f"seeds {beyond} are further off by more than two standard errors. "
-        f"Mean over cells {share.mean():+.1f} ± {spread:.1f}%."
+        f"Mean over cells {fmean(share):+.1f} ± {standard_error(share):.1f}%."
     )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from scipy.stats import ttest_rel
 
+from tikhonet.paper.comparison import standard_error
 from tikhonet.paper.records import read_lines
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,7 +86,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def mean(values: Sequence[float], digits: int = 2) -> str:
     """A mean with its standard error, where there is more than one value."""
     text = f"{fmean(values):.{digits}f}" if values else ""
-    return f"{text} ± {stdev(values) / len(values) ** 0.5:.{digits}f}" if len(values) > 1 else text
+    return f"{text} ± {standard_error(values):.{digits}f}" if len(values) > 1 else text
 
 
 def number(value: float, digits: int = 3) -> str:

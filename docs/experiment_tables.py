@@ -109,7 +109,7 @@ def density(found: Sequence[Record]) -> float:
 
 PRINTED = "alg1", "alg1-s"
 """Alg. 1 as printed and BCD-S, on all images."""
-PRINTED_IN = "literal-mnist", "literal-mnist-10"
+PRINTED_IN, TENTH = ("literal-mnist", "literal-mnist-10"), 10
 """Their trials to the end of the schedule, and of ten iterations."""
 
 
@@ -120,22 +120,37 @@ def literal_mnist() -> str:
 
 @table
 def literal_mnist_10() -> str:
-    """Every trial of Alg. 1 and BCD-S on all images, as far as it went, and the mean errors of each."""
-    whole = [r for folder in PRINTED_IN for r in records(folder) if r["method"] in PRINTED]
-    rows, found = [], by(sorted(whole, key=lambda record: (record["method"], record["trial"])), "method")
-    for own in found.values():
-        for record in own:
-            first, last = record["course"][0], record["course"][-1]
-            ends = (f"{number(first[key])} to {number(last[key])}" for key in ("objective", "gradient"))
-            errors = (f"{part['error']:.2f}" for part in (first, last))
-            cells = [record["title"], str(record["trial"]), str(record["passes"]), *ends, *errors, record["status"]]
-            rows.append(cells)
-        if len(own) > 1:
-            errors = (mean([record["course"][place]["error"] for record in own]) for place in (0, -1))
-            rows.append([f"{own[0]['title']}, mean", "", "", "", "", *errors, ""])
-    head = ["", "trial", "iterations", "f an image", "gradient", "test error % after t = 1", "at the end", "ended as"]
-    known = {f"{r['title']}, trial {r['trial']}": [r] for r in whole}
-    note = "f and gradient: after t = 1 to the end. Means are over the trials above them, however far they went."
+    """Alg. 1 and BCD-S on all images after ten iterations, trial by trial, and how they differ from no training."""
+    found = [record for folder in PRINTED_IN for record in records(folder)]
+    untrained = {record["trial"]: record for record in found if record["method"] == "untrained-all"}
+    rows, used = [], [*untrained.values()]
+    for name in PRINTED:
+        errors: list[list[float]] = [[], [], []]
+        for record in sorted((r for r in found if r["method"] == name), key=lambda record: int(record["trial"])):
+            parts = {part["iteration"]: part for part in record["course"]}
+            if TENTH in parts:
+                first, last, base = parts[1], parts[TENTH], untrained.get(record["trial"])
+                new = [first["error"], last["error"], *([last["error"] - base["error"]] if base else [])]
+                for column, error in zip(errors, new, strict=False):
+                    column.append(error)
+                ends = (f"{number(first[key])} to {number(last[key])}" for key in ("objective", "gradient"))
+                cells = [*(f"{error:.2f}" for error in new), ""][: len(errors)]
+                rows.append([record["title"], f"{record['trial']}", *ends, *cells])
+                used.append(record)
+        if len(errors[0]) > 1:
+            rows.append([f"{used[-1]['title']}, mean", "", "", "", *map(mean, errors)])
+    rows.append(["Untrained network", "", "", "", mean(field([*untrained.values()], "error")), "", ""])
+    head = [
+        "",
+        "trial",
+        "f an image",
+        "gradient",
+        "error % after t = 1",
+        f"after t = {TENTH}",
+        "over the untrained network",
+    ]
+    note = f"f and gradient: after t = 1 to t = {TENTH}. The last column is paired by trial."
+    known = {f"{record['title']}, trial {record['trial']}": [record] for record in used}
     return markdown(head, rows) + basis("`, `results/".join(PRINTED_IN), known, note)
 
 

@@ -17,6 +17,7 @@ WAYS = (
     "same",
     "short",
     "classifier",
+    "soft",
     "admm",
     "penalty",
     "sdh",
@@ -24,6 +25,7 @@ WAYS = (
     "itq",
 )
 WAYS += ("pca", "random")
+CODES = ("distinct codes (entropy, bits)", "first five tied %")
 
 
 def scores(found: Sequence[Record]) -> list[float]:
@@ -53,14 +55,13 @@ def hashing_table(folder: str) -> str:
         ball = own[lengths.index(longest)]
         names = [name for name in ("precision_within", "recall_within") if name in ball[0]["retrieval"]]
         within = [fmean(record["retrieval"][name] for record in ball) for name in names]
-        tied = [record["codes"]["tied"] for record in ball if "tied" in record["codes"]]
+        codes = [record["codes"] for record in ball]
         rows.append(
             [
                 every[0]["title"] + (f" ({every[0]['passes']} passes)" if every[0]["passes"] else ""),
                 *(mean(scores(part), 4) for part in own),
                 f"{min(tie['lower'] for tie in ties):.3f} to {max(tie['upper'] for tie in ties):.3f}",
-                f"{fmean(record['codes']['distinct'] for record in ball):,.0f}"
-                + (f" / {100 * fmean(tied):.1f}" if tied else ""),
+                " / ".join(filter(None, (distinct(codes), tied(codes)))),
                 " / ".join(f"{value:.3f}" for value in within),
                 " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1])))),
                 span(seconds),
@@ -70,7 +71,7 @@ def hashing_table(folder: str) -> str:
         "mAP",
         *(f"{bits} bits" for bits in lengths),
         "bounds by ties",
-        f"distinct codes / first five tied % at {longest}",
+        f"{' / '.join(CODES)} at {longest}",
         f"precision / recall within 2 at {longest}",
         "trials",
     ]
@@ -80,6 +81,16 @@ def hashing_table(folder: str) -> str:
 @table
 def hashing_full_mnist() -> str:
     return neighbour_table("hashing-mnist", 48)
+
+
+@table
+def hashing_full_cifar10() -> str:
+    return neighbour_table("hashing-cifar10-shallow", 48)
+
+
+@table
+def hashing_full_unseen_mnist() -> str:
+    return neighbour_table("hashing-mnist-unseen", 48)
 
 
 @table
@@ -115,7 +126,7 @@ def hashing_neighbours_unseen() -> str:
 def neighbour_table(folder: str, bits: int) -> str:
     """Codes of one length: labels, the order within a class, and how many codes there are."""
     found = by([record for record in records(folder) if record["bits"] == bits], "way")
-    rows, scored = [], [name for name in ("precision", "recall") if "asymmetric" in next(iter(found.values()))[0]]
+    rows, scored = [], [name for name in ("precision", "recall") if next(iter(found.values()))[0].get("asymmetric")]
     for own in (found[way] for way in WAYS if way in found):
         codes, balls = [record["codes"] for record in own], [record["retrieval"] for record in own]
         rows.append(
@@ -124,16 +135,59 @@ def neighbour_table(folder: str, bits: int) -> str:
                 mean(scores(own), 4),
                 mean([record["neighbours"]["neighbour_recall"] for record in own], 4),
                 *(f"{fmean(record['asymmetric'][f'asymmetric_{name}'] for record in own):.4f}" for name in scored),
-                f"{fmean(part['distinct'] for part in codes):,.0f}",
-                f"{100 * fmean(part['tied'] for part in codes):.1f}" if "tied" in codes[0] else "",
+                distinct(codes),
+                tied(codes),
                 f"{fmean(part['precision_within'] for part in balls):.3f}" if "radius" in balls[0] else "",
                 str(len(own)),
                 span(field(own, "seconds")),
             ]
         )
-    head = ["", "label mAP", "neighbours found", *(["mAP by scores", "found by scores"] if scored else [])]
-    head += ["distinct codes", "first five tied %", "precision within 2", "trials"]
-    return markdown([*head, "seconds"], rows) + basis(folder, found)
+    head = ["", "label mAP", "neighbours found", *(["mAP by scores", "found by scores"] if scored else []), *CODES]
+    return markdown([*head, "precision within 2", "trials", "seconds"], rows) + basis(folder, found)
+
+
+def distinct(codes: Sequence[Record]) -> str:
+    """How many codes differ, and the entropy where it was measured."""
+    count = f"{fmean(part['distinct'] for part in codes):,.0f}"
+    return count + (f" ({fmean(part['entropy'] for part in codes):.1f})" if "entropy" in codes[0] else "")
+
+
+def tied(codes: Sequence[Record]) -> str:
+    return f"{100 * fmean(part['tied'] for part in codes):.1f}" if "tied" in codes[0] else ""
+
+
+@table
+def hashing_lengths_mnist() -> str:
+    return length_table("hashing-mnist-small")
+
+
+@table
+def hashing_lengths_cifar10() -> str:
+    return length_table("hashing-cifar10-small")
+
+
+def length_table(folder: str) -> str:
+    """mAP of every length, and beside it for all of them in turn neighbours, codes and ties."""
+    found = by(records(folder), "way")
+    lengths = sorted({record["bits"] for own in found.values() for record in own})
+    rows, counts = [], {len(own) / len(lengths) for own in found.values()}
+    for own in (found[way] for way in WAYS if way in found):
+        parts = [[record for record in own if record["bits"] == bits] for bits in lengths]
+        codes = [[record["codes"] for record in part] for part in parts]
+        near = [fmean(record["neighbours"]["neighbour_recall"] for record in part) for part in parts]
+        rows.append(
+            [
+                own[0]["title"],
+                *(mean(scores(part), 4) for part in parts),
+                " / ".join(f"{value:.3f}" for value in near),
+                " / ".join(map(distinct, codes)),
+                " / ".join(filter(None, map(tied, codes))),
+            ]
+        )
+    if counts != {3.0}:
+        raise ValueError(f"{folder} must hold three trials of every way at every length, got {sorted(counts)}")
+    head = ["label mAP", *(f"{bits} bits" for bits in lengths), "neighbours found", *CODES]
+    return markdown(head, rows) + basis(folder, by(records(folder), "method"))
 
 
 @table
@@ -144,13 +198,12 @@ def hashing_gist() -> str:
     for line in run["values"]["methods"]:
         found.setdefault(line["method"], {}).setdefault(line["bits"], []).append(line)
     rows = [
-        [name, *(mean([line["mAP"]["expected"] for line in own], 4) for own in lengths.values()), counts(lengths)]
+        [
+            name,
+            *(mean([line["mAP"]["expected"] for line in own], 4) for own in lengths.values()),
+            *(" / ".join(map(words, lengths.values())) for words in (distinct, tied)),
+        ]
         for name, lengths in found.items()
     ]
     lengths = [f"{bits} bits" for bits in next(iter(found.values()))]
-    return markdown(["label mAP", *lengths, "distinct codes"], rows) + basis_of(run, "± over three seeds.")
-
-
-def counts(lengths: dict[int, list[Record]]) -> str:
-    """Distinct codes by length."""
-    return " / ".join(f"{fmean(line['distinct'] for line in own):,.0f}" for own in lengths.values())
+    return markdown(["label mAP", *lengths, *CODES], rows) + basis_of(run, "± over three seeds.")

@@ -119,8 +119,9 @@ def tabular_short() -> str:
     distances = " / ".join(f"{g.distance:.1f}" for g in grids)
     head = ["", *(f"rank, {words(g.measure)}" for g in grids), *times]
     counts = " and ".join(f"{len(g.tables)} tables with {MEASURES[g.measure][0]}" for g in grids[1:])
+    where = conditions([fit for own in fits.values() for fit in own])
     return markdown(head, rows) + (
-        f"\n\n({counts}, three splits, one thread; ranks nearer than {distances} cannot be told apart; times are in "
+        f"\n\n({counts}, three splits, {where}; ranks nearer than {distances} cannot be told apart; times are in "
         f"units of {TIMED}'s; records: `results/{FOLDER}`.)"
     )
 

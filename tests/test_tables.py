@@ -59,17 +59,19 @@ def test_a_mean_has_its_standard_error_and_a_difference_is_paired_by_seed():
     assert blocks.paired(ours, theirs).startswith("-0.45 ± 0.05 points over 2 seeds")
 
 
-def test_trials_of_the_literal_recipe_say_how_far_each_went(monkeypatch):
-    def run(number, passes, *errors):
-        course = [{"objective": 1.0, "gradient": 2.0, "error": error} for error in errors]
-        named = {"method": "alg1", "title": "Alg. 1", "trial": number, "passes": passes, "status": "MAX_ITER"}
-        return trial(errors[-1]) | named | {"course": course}
+def test_trials_of_the_literal_recipe_are_compared_after_as_many_iterations(monkeypatch):
+    def run(number, **errors):
+        course = [{"iteration": int(at[1:]), "objective": 1.0, "gradient": 2.0, "error": e} for at, e in errors.items()]
+        return trial(0.0) | {"method": "alg1", "title": "Alg. 1", "trial": number, "course": course}
 
-    found = {"literal-mnist": [run(0, 90, 5.0, 6.0)], "literal-mnist-10": [run(2, 10, 7.0, 7.0), run(1, 1, 6.0)]}
+    untrained = {"method": "untrained-all", "title": "Untrained network"}
+    still = [trial(error) | untrained | {"trial": place} for place, error in ((0, 4.0), (2, 4.5))]
+    ended = [run(0, t1=5.0, t10=6.0, t90=9.0), *still]
+    found = {"literal-mnist": ended, "literal-mnist-10": [run(2, t1=7.0, t10=7.0), run(1, t1=6.0)]}
     monkeypatch.setattr(experiment_tables, "records", found.get)
     rows = [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in experiment_tables.literal_mnist_10().split("\n")
     ]
-    assert [row[1:3] for row in rows[2:5]] == [["0", "90"], ["1", "1"], ["2", "10"]]
-    assert rows[5][0] == "Alg. 1, mean"
-    assert rows[5][5:7] == ["6.00 ± 0.58", "6.33 ± 0.33"]
+    assert [row[1] for row in rows[2:4]] == ["0", "2"]
+    assert rows[4] == ["Alg. 1, mean", "", "", "", "6.00 ± 1.00", "6.50 ± 0.50", "2.25 ± 0.25"]
+    assert rows[5][4] == "4.25 ± 0.25"

@@ -1,4 +1,7 @@
-"""Feed-forward networks trained by block coordinate descent on a lifted objective (Zhang and Brand, NIPS 2017).
+"""Feed-forward networks trained in blocks.
+
+The default trainer takes preconditioned steps along back-propagated residuals and solves for the last layer; beside it
+stand the block coordinate descent of Zhang and Brand (NIPS 2017) and descent on the network's own loss.
 
 Every public name is imported when it is first asked for; `import tikhonet` alone loads nothing else.
 """

@@ -129,6 +129,34 @@ def test_rows_of_a_file_are_hashed_with_their_label_left_out(run, iris, tmp_path
     assert np.load(tmp_path / "codes.npy").shape == (150, 1)
 
 
+def test_embeddings_without_labels_are_learned_hashed_and_evaluated(run, mistake, tmp_path):
+    np.save(tmp_path / "base.npy", load("digits", "train").X)
+    ran = run(
+        "fit", "--task", "hash", "--bits", "16", "--hidden", "20", "--max-iter", "2", "--data", "base.npy", "-o", "m"
+    )
+    assert "distinct codes of 16 bits (entropy" in ran.out
+    document = run("evaluate", "m", "--data", "base.npy", "--json").document
+    assert "retrieval" not in document
+    assert document["report"]["distinct"] > 500
+    assert "--label" in mistake("fit", "--task", "classification", "--data", "base.npy", "-o", "m")
+
+
+def test_the_neighbours_of_a_table_with_words_are_those_of_its_encoded_rows(run, tmp_path):
+    digits, sites = load("digits", "train"), np.array(["north", "south", "east"])
+    lines = [
+        f"{sites[n % 3]},{','.join(map(str, row))},{y}"
+        for n, (row, y) in enumerate(zip(digits.X, digits.y, strict=True))
+    ]
+    names = ",".join(f"p{n}" for n in range(64))
+    (tmp_path / "table.csv").write_text("\n".join([f"site,{names},digit", *lines]) + "\n")
+    run(
+        "fit", "--task", "hash", "--bits", "16", "--max-iter", "2", "--data", "table.csv", "--label", "digit", "-o", "m"
+    )
+    document = run("evaluate", "m", "--data", "table.csv", "--json").document
+    assert document["retrieval"]["mean_average_precision"]["expected"] > 0.5
+    assert 0 < document["neighbours"]["expected"] < 1
+
+
 def test_a_hasher_learns_from_several_labels_a_row_and_a_classifier_does_not(run, mistake, model):
     data = load("digits", "train")
     np.savez("rows.npz", X=data.X, y=np.column_stack([data.y % 2, data.y > 4]))

@@ -77,7 +77,7 @@ def test_blocks_that_a_ridge_or_a_ball_holds_are_proven_bounded_and_no_others():
 
 def test_a_certificate_says_what_it_does_not_claim():
     certificate = certify(run(Proximal(), max_iter=2))
-    assert {"minimum", "network", "other_rows"} <= set(certificate.not_claimed)
+    assert {"convergence", "minimum", "network", "other_rows"} <= set(certificate.not_claimed)
     assert all(reason in str(certificate) for reason in certificate.not_claimed.values())
 
 

@@ -58,7 +58,7 @@ def test_a_run_on_disk_finds_the_bits_of_one_in_memory(name, threads, rows):
 
 def test_matrices_of_a_run_are_in_files_which_are_gone_with_it(rows, monkeypatch):
     stores = []
-    monkeypatch.setattr("tikhonet.descent.full.MappedStore", lambda: stores.append(MappedStore()) or stores[-1])
+    monkeypatch.setattr("tikhonet.descent.start.MappedStore", lambda: stores.append(MappedStore()) or stores[-1])
     solver, problem = RUNS["alg1"]
     result = replace(solver, memory_budget="20MB").run(problem, rows[0], rows[1])
     assert len(stores[0]._maps) >= 2 + len(NETWORK.hidden)

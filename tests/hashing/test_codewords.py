@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tikhonet.hashing import hamming, pack
-from tikhonet.hashing.codewords import balanced_splits, codewords
+from tikhonet.hashing.codewords import balanced_splits, codewords, likeness
 
 
 def least_distance(words):
@@ -46,3 +46,30 @@ def test_wrong_numbers_of_classes_are_refused():
         codewords(300, 8)
     with pytest.raises(ValueError, match="classes must be at least 2, got 1"):
         codewords(1, 8)
+
+
+def test_words_of_classes_that_are_alike_are_nearer_than_others_and_still_differ():
+    alike = np.zeros((10, 10))
+    alike[2, 5] = alike[5, 2] = 1.0
+    words = codewords(10, 48, alike=alike)
+    distances = (48 - words @ words.T) / 2
+    others = distances[~np.eye(10, dtype=bool) & (alike == 0)]
+    assert 10 <= distances[2, 5] < others.min()
+    assert np.abs(words.sum(0)).max() == 0
+    assert len(np.unique(codewords(10, 8, alike=alike), axis=0)) == 10
+
+
+def test_classes_are_alike_where_a_regression_takes_one_for_the_other():
+    rng = np.random.default_rng(0)
+    means = np.array([[4.0, 0, 0], [0, 4.0, 0], [0, 4.5, 0.5], [-4.0, -4.0, 0]])
+    labels = np.repeat(np.arange(4), 200)
+    X, weight = means[labels] + rng.normal(size=(800, 3)), rng.uniform(0.5, 2, 800)
+    found = likeness(X, np.eye(4)[labels], weight)
+    np.testing.assert_allclose(found, found.T)
+    np.testing.assert_array_equal(np.diag(found), 0)
+    assert found.max() == found[1, 2] == 1
+    assert found[~np.eye(4, dtype=bool)].mean() == pytest.approx(0, abs=1e-12)
+    twice = likeness(np.vstack([X, X[:50]]), np.eye(4)[np.r_[labels, labels[:50]]], np.r_[weight, weight[:50]])
+    heavier = likeness(X, np.eye(4)[labels], weight * np.r_[np.full(50, 2.0), np.ones(750)])
+    np.testing.assert_allclose(twice, heavier)
+    assert (likeness(X[:400], np.eye(2)[labels[:400]], weight[:400]) == 0).all()

@@ -164,6 +164,18 @@ def test_the_order_of_the_rows_does_not_matter_and_seeds_repeat():
     np.testing.assert_array_equal(one.transform(X), other.transform(X))
 
 
+def test_related_codewords_bring_classes_nearer_that_are_taken_for_each_other():
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(4), 60)
+    X = np.array([[6.0, 0], [-6.0, 6.0], [-6.0, 5.0], [0, -8.0]])[labels] + rng.normal(size=(240, 2))
+    apart, related = (
+        BCDHasher(**SMALL | {"n_bits": 32, "structure": 0.0, "codewords": words}).fit(X, labels).transform(X)
+        for words in ("apart", "related")
+    )
+    one, two = labels == 1, labels == 2
+    assert hamming(related[one], related[two]).mean() < 0.9 * hamming(apart[one], apart[two]).mean()
+
+
 def test_warm_start_goes_on_from_the_last_weights():
     X, y = blobs(100)
     hasher = BCDHasher(**SMALL | {"warm_start": True, "structure": 0.0}).fit(X, y)
@@ -261,6 +273,13 @@ def test_a_saved_hasher_gives_the_same_codes(tmp_path):
             'structure must be "auto", "open" or 1 where there is no y, got 0.5; or pass y',
         ),
         ({"codes": "classes"}, {"y": None}, "needs labels y, got none"),
+        ({"codewords": "far"}, {}, "'codewords' parameter of BCDHasher must be a str among"),
+        ({"codewords": "related"}, {"y": None}, 'codewords="related" needs one class a row in y, got nothing'),
+        (
+            {"codewords": "related"},
+            {"y": np.arange(30) / 7},
+            'one class a row in y, got numbers; use codewords="apart"',
+        ),
         ({}, {"similarity": np.eye(30)}, "got both: y of 30 rows and a similarity of shape .30, 30."),
         ({}, {"y": None, "similarity": np.ones((30, 29))}, "similarity must be a square matrix, .*30, 29"),
         ({}, {"y": None, "similarity": np.eye(29)}, "a row and a column for each row of X .30., got shape .29, 29."),

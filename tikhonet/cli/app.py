@@ -117,7 +117,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     rich_markup_mode=None,  # plain help: in 80 columns rich cuts the names of options and breaks the examples
-    help="Train deep ReLU networks by block coordinate descent, and say what was reached.",
+    help="Train ReLU networks in blocks, and say what was reached.",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: tikhonet fit --data digits --output my.model",
 )

@@ -27,12 +27,12 @@ def evaluate_codes(saved: SavedModel, source: Source, database: str | None, page
     n_bits = int(saved.estimator.n_bits)
     asked, held = (by_chunks(saved.estimator.transform, rows.X, "hashing") for rows in (queries, base))
     X, Y = (by_chunks(saved.estimator._check_inputs, rows.X, "reading") for rows in (queries, base))
-    scaling, k = saved.estimator.model_.scaling, max(1, min(NEAREST, len(held) // 100))
+    scaled, k = saved.estimator.model_.scaled, max(1, min(NEAREST, len(held) // 100))
     options: dict[str, Any] = {}
     if labels := queries.y is not None and base.y is not None:
         assert queries.y is not None
         options = {"query_labels": queries.y[:QUERIES], "base_labels": base.y}
-    near = neighbour_recall(asked[:QUERIES], scaling(X[:QUERIES]), held, scaling(Y), k=k, **options)
+    near = neighbour_recall(asked[:QUERIES], scaled(X[:QUERIES]), held, scaled(Y), k=k, **options)
     report = code_report(held, n_bits)
     title = source.title("test")
     document: dict[str, Any] = {"model": saved.path, "data": title, "task": "hash", "queries": len(asked)}

@@ -52,7 +52,8 @@ def fit(
         rows = source.read("train", task, size=image_size, categories=names(parameters.get("categorical_features")))
     else:
         rows = source.by_pieces()
-    y = source.labels(rows, 1 if task == "classification" else None)
+    unlabelled = task == "hash" and rows.y is None  # all bits then know neighbours
+    y: Any = None if unlabelled else source.labels(rows, 1 if task == "classification" else None)
     task = task or source.infer_task(y)
     if task == "regression":
         y = source.numbers(y)

@@ -112,9 +112,9 @@ def headline(measures: Measures) -> str:
     """The measures of classes, numbers or codes in one line."""
     if "n_bits" in measures:
         return (
-            f"{measures['distinct']:,} distinct codes of {measures['n_bits']} bits, the first five neighbours tied for "
-            f"{100 * measures['tied']:.1f}%, bit balance {measures['balance']:.3f}, correlation between bits "
-            f"{measures['correlation']:.3f}"
+            f"{measures['distinct']:,} distinct codes of {measures['n_bits']} bits (entropy {measures['entropy']:.1f} "
+            f"bits), the first five neighbours tied for {100 * measures['tied']:.1f}%, bit balance "
+            f"{measures['balance']:.3f}, correlation between bits {measures['correlation']:.3f}"
         )
     if "recall" in measures:
         return (

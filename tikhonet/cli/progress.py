@@ -103,7 +103,9 @@ def stoppable(kept: bool = False) -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def train(estimator: Any, X: NDArray[Any], y: NDArray[Any], ranks: Ranks | None = None) -> tuple[float, str, int]:
+def train(
+    estimator: Any, X: NDArray[Any], y: NDArray[Any] | None, ranks: Ranks | None = None
+) -> tuple[float, str, int]:
     """The seconds that it took, what to do where it stopped short, and the exit code.
 
     A run in which no epoch ended is an error, and one that was stopped and kept its state.
@@ -129,7 +131,8 @@ def train(estimator: Any, X: NDArray[Any], y: NDArray[Any], ranks: Ranks | None 
         kept = Checkpoint(place, stop=stop.asked) if place else None
         ended = None
         try:
-            estimator.set_params(checkpoint=kept, callbacks=[watch] if kept else [watch, stop]).fit(X[mine], y[mine])
+            estimator.set_params(checkpoint=kept, callbacks=[watch] if kept else [watch, stop])
+            estimator.fit(X[mine], None if y is None else y[mine])
         except Stopped as stopped:
             ended = stopped
         stop.signal = round(max(ranks.each(stop.signal)))  # any rank may have heard it

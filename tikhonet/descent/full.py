@@ -1,4 +1,4 @@
-"""Alg. 1 over all samples, and the variants that converge.
+"""Alg. 1 over all samples, and its proximal variant, which converges where the blocks are bounded.
 
 The loop around `block_steps`, which watches it: clock, history, stationarity, non-finite numbers. The schedule makes
 it Alg. 1 (theta_t = 1/t^2 or any other) or proximal block coordinate descent (theta = 1).
@@ -19,16 +19,14 @@ from tikhonet.descent.block_steps import block_steps, relax_layers, relax_weight
 from tikhonet.descent.result import BlockStep, History, Result, Status
 from tikhonet.descent.room import Room
 from tikhonet.descent.schedules import Proximal, Schedule
-from tikhonet.descent.slots import NOWHERE, Slot
-from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
+from tikhonet.descent.slots import Slot
+from tikhonet.descent.start import FullBatchSolver, Watch, check_blocks
 from tikhonet.descent.stationarity import Stationarity, measure_stationarity
 from tikhonet.network.arguments import COUNT, SHARE, check_choice, check_numbers, check_type
 from tikhonet.network.graph import Array, Layers, Weights, tensor
 from tikhonet.problem.memory_budget import bytes_of
 from tikhonet.problem.objective import Blocks, Problem, Terms
-from tikhonet.problem.row_blocks import one_thread_a_block
-from tikhonet.problem.row_store import IN_MEMORY, MappedStore
-from tikhonet.problem.samples import Reduce, Samples, keep
+from tikhonet.problem.samples import Samples
 
 LONGEST, LEAST_FALL = 1.0, 0.01
 """An extrapolation goes at most as far as the last iteration did, and must bring this share of the decrease that a
@@ -66,7 +64,7 @@ class DescentState:
 
 
 @dataclass(frozen=True)
-class BlockDescent:
+class BlockDescent(FullBatchSolver[Result]):
     """Block coordinate descent on the lifted objective (Eq. 4) over all samples.
 
     Every block is moved towards the minimiser of its sub-problem, which is convex; V and W in closed form or by a
@@ -75,7 +73,8 @@ class BlockDescent:
     Parameters
     ----------
     schedule : Schedule, default=Proximal()
-        `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges.
+        `Power(2)` is the paper's Alg. 1, `Proximal()` the variant that converges where ridges or bounded sets hold
+        every block.
     max_iter : int, default=100
         Iterations at most.
     tol : float, default=1e-06
@@ -131,66 +130,18 @@ class BlockDescent:
         if self.extrapolate and not self.schedule.full_steps:
             raise ValueError("extrapolate needs a schedule of full steps such as Proximal(); Alg. 1 has no such step")
 
-    @torch.no_grad()
-    def run(
-        self,
-        problem: Problem,
-        X: Array,
-        targets: Array,
-        *,
-        weight: Array | None = None,
-        seed: int = 0,
-        start: Blocks | None = None,
-        reduce: Reduce = keep,
-        watch: Callable[[History], bool | None] | None = None,
-        slot: Slot = NOWHERE,
-    ) -> Result:
-        """Minimise Eq. 4 on these samples, from `start` or from random blocks.
-
-        Parameters
-        ----------
-        problem : Problem
-            What is minimised.
-        X : Tensor or array
-            Inputs, samples x width.
-        targets : Tensor or array
-            Encoded targets, samples x outputs; `problem.loss.encode(y)` makes them of labels.
-        weight : Tensor or array, optional
-            A number for each sample.
-        seed : int, default=0
-            Fixes the random start.
-        start : Blocks, optional
-            A point to begin at.
-        reduce : callable, default=keep
-            Adds up over the ranks of a run on many machines (`Ranks`).
-        watch : callable, optional
-            Called with the history after every iteration; it ends the run by returning True.
-        slot : Slot, default=NOWHERE
-            Keeps the state between iterations; a state that it has is gone on from, in place of `start`.
-
-        Returns
-        -------
-        Result
-            The point that was reached, and the way there.
-        """
-        check_type("slot", slot, Slot)
-        room = self._room(problem, X, targets)
-        store = IN_MEMORY if room is None else MappedStore()
-        chunk_rows = self.chunk_rows if room is None else room.chunk_rows
-        samples = checked_samples(problem, X, targets, weight, start, chunk_rows, reduce, watch, store)
+    def _check(self, problem: Problem) -> None:
         self.schedule.check(self.max_iter)
-        with one_thread_a_block(self.same_bits):
-            blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
-            check_blocks(problem, blocks, samples)
-            blocks = replace(blocks, U=blocks.U | problem.network.layers(samples.X))
-            return replace(_Run(self, problem, samples, blocks, slot).go(watch), room=room)
+
+    def _run(self, problem: Problem, samples: Samples, blocks: Blocks, watch: Watch | None, slot: Slot) -> Result:
+        check_blocks(problem, blocks, samples)
+        blocks = replace(blocks, U=blocks.U | problem.network.layers(samples.X))
+        return _Run(self, problem, samples, blocks, slot).go(watch)
 
     def _room(self, problem: Problem, X: Array, targets: Array) -> Room | None:
-        """What a run with a budget of memory needs of it; None without one."""
         if self.memory_budget is None:
             return None
         budget = bytes_of(self.memory_budget)
-        check_type("problem", problem, Problem)
         first, outputs = tensor(X[:1], "X"), tensor(targets[:1], "targets").shape[-1]
         threads = torch.get_num_threads() if self.same_bits else 1
         return Room.of(problem, len(X), outputs, first.dtype, self.chunk_rows, budget, threads)
@@ -236,7 +187,7 @@ class _Run:
         if not 0 <= state.momentum <= LONGEST:
             raise ValueError(f"momentum must lie in 0 to {LONGEST:g}, got {state.momentum:g}")
 
-    def go(self, watch: Callable[[History], bool | None] | None) -> Result:
+    def go(self, watch: Watch | None) -> Result:
         status, detail = self.slot.ended or (None, "")
         try:
             for t in range(self.done + 1, self.solver.max_iter + 1) if status is None else ():

@@ -13,21 +13,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-import torch
-
 from tikhonet.descent.linear import update_classifier
 from tikhonet.descent.network_loss import Expansion, Matrices, NetworkLoss, measure_network
 from tikhonet.descent.result import NETWORK_WORDS, NOT_CLAIMED_OF_NETWORKS, BlockStep, History, Result, Status
 from tikhonet.descent.schedules import Schedule
-from tikhonet.descent.slots import NOWHERE, Slot
-from tikhonet.descent.start import check_blocks, checked_samples, initial_blocks
+from tikhonet.descent.slots import Slot
+from tikhonet.descent.start import FullBatchSolver, Watch, check_blocks
 from tikhonet.descent.stationarity import Stationarity, solve_scaled
 from tikhonet.network.arguments import COUNT, SHARE, check_numbers, check_type
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.graph import Array, Weights
+from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Blocks, Problem, Terms
-from tikhonet.problem.row_blocks import one_thread_a_block
-from tikhonet.problem.samples import Reduce, keep
+from tikhonet.problem.samples import Samples
 
 ACCEPTED, FALL, SHORTEST = 1e-4, 0.05, 1e-10
 """A step of W must bring this share of the decrease that its slope says, and this share of the least ridge times the
@@ -65,7 +62,7 @@ class NetworkResult(Result):
 
 
 @dataclass(frozen=True)
-class NetworkDescent:
+class NetworkDescent(FullBatchSolver[NetworkResult]):
     """Minimise the network's own loss (Eq. 2): quasi-Newton steps of W and exact steps of V, each of which lowers it.
 
         ``L(V, W) = sum_i loss(y_i, V u_{i,N}) + ridges, u by the forward pass of W``
@@ -110,57 +107,16 @@ class NetworkDescent:
         check_numbers(self, COUNT, ["max_iter", "check_every", "chunk_rows"])
         check_numbers(self, SHARE, ["tol", "rounding"])
 
-    @torch.no_grad()
-    def run(
-        self,
-        problem: Problem,
-        X: Array,
-        targets: Array,
-        *,
-        weight: Array | None = None,
-        seed: int = 0,
-        start: Blocks | None = None,
-        reduce: Reduce = keep,
-        watch: Callable[[History], bool | None] | None = None,
-        slot: Slot = NOWHERE,
-    ) -> NetworkResult:
-        """Minimise Eq. 2 on these samples, from V and W of `start` or from random ones.
-
-        Parameters
-        ----------
-        problem : Problem
-            Its network, loss and ridges are minimised over; its lift and gamma play no part.
-        X : Tensor or array
-            Inputs, samples x width.
-        targets : Tensor or array
-            Encoded targets, samples x outputs; `problem.loss.encode(y)` makes them of labels.
-        weight : Tensor or array, optional
-            A number for each sample.
-        seed : int, default=0
-            Fixes the random start.
-        start : Blocks, optional
-            A point to begin at.
-        reduce : callable, default=keep
-            Adds up over the ranks of a run on many machines (`Ranks`).
-        watch : callable, optional
-            Called with the history after every iteration; it ends the run by returning True.
-        slot : Slot, default=NOWHERE
-            Keeps the state between iterations; a state that it has is gone on from, in place of `start`.
-
-        Returns
-        -------
-        NetworkResult
-            The point that was reached, U by its forward pass, and the way there.
-        """
-        check_type("slot", slot, Slot)
-        samples = checked_samples(problem, X, targets, weight, start, self.chunk_rows, reduce, watch)
+    def _check(self, problem: Problem) -> None:
         if not all(set_.everything for set_ in (problem.V_set, *map(problem.edge_set, problem.network.learned))):
             raise ArgumentError("problem", "problem must have no sets V_set and W_set; hold V and W by ridges instead")
-        with one_thread_a_block(self.same_bits):
-            blocks = start or initial_blocks(problem, samples, seed, "forward")
-            check_blocks(problem, replace(blocks, U=problem.network.forward(samples.X, blocks.W)), samples)
-            width = NetworkLoss.widths(problem, samples, blocks.W, self.rounding)
-            return _Run(self, NetworkLoss(problem, samples, width), blocks, slot).go(watch)
+
+    def _run(
+        self, problem: Problem, samples: Samples, blocks: Blocks, watch: Watch | None, slot: Slot
+    ) -> NetworkResult:
+        check_blocks(problem, replace(blocks, U=problem.network.forward(samples.X, blocks.W)), samples)
+        width = NetworkLoss.widths(problem, samples, blocks.W, self.rounding)
+        return _Run(self, NetworkLoss(problem, samples, width), blocks, slot).go(watch)
 
 
 @dataclass(frozen=True)
@@ -245,7 +201,7 @@ class _Run:
                     f"the metric must hold matrices of the shapes {shapes}, along which the loss is convex"
                 )
 
-    def go(self, watch: Callable[[History], bool | None] | None) -> NetworkResult:
+    def go(self, watch: Watch | None) -> NetworkResult:
         status, _ = self.slot.ended or (None, "")
         try:
             if not self.done and status is None:

@@ -14,12 +14,14 @@ from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Samples
 
 NOT_CLAIMED = {
+    "convergence": "it is proven of full proximal steps to exact minimisers, where ridges or sets hold every block",
     "minimum": "a stationary point can be a saddle point, or a local minimum far above the least value",
     "network": "f is the lifted objective: of the network's own loss, `certify_network` says more",
     "other_rows": "nothing is said of rows that were not trained on",
 }
 """What no certificate of the lifted objective says, by a name that other code finds it by."""
 NOT_CLAIMED_OF_NETWORKS = {
+    "convergence": "no theorem says that every run ends at a stationary point, or that its iterates converge",
     "minimum": NOT_CLAIMED["minimum"],
     "kinks": "the gradient is that of the loss with the activation's kinks rounded; at a kink itself there is none",
     "other_rows": NOT_CLAIMED["other_rows"],

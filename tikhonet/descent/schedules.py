@@ -330,7 +330,7 @@ class After(Moved):
 
 @dataclass(frozen=True)
 class Proximal(Schedule):
-    """Full steps with a constant proximal weight: proximal block coordinate descent, which converges.
+    """Full steps with a constant proximal weight: proximal block coordinate descent.
 
     f is semi-algebraic and every block step lowers it by at least ``weight/2 |step|^2``, so bounded iterates converge
     to a stationary point (Xu and Yin 2013, by the Kurdyka-Lojasiewicz inequality).

@@ -1,41 +1,107 @@
-"""Line 1 of Alg. 1: where a run starts."""
+"""How a full-batch run is asked for, and line 1 of Alg. 1: where it starts."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
 from types import NoneType
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
-from tikhonet.descent.room import DRAWN
+from tikhonet.descent.result import History, Result
+from tikhonet.descent.room import DRAWN, Room
+from tikhonet.descent.slots import NOWHERE, Slot
 from tikhonet.network.arguments import SEED, check_callable, check_choice, check_type
 from tikhonet.network.graph import Array, Layers, Weights, tensor
 from tikhonet.problem.objective import Blocks, Problem
-from tikhonet.problem.row_store import IN_MEMORY, RowStore
-from tikhonet.problem.samples import Reduce, Samples
+from tikhonet.problem.row_blocks import one_thread_a_block
+from tikhonet.problem.row_store import IN_MEMORY, MappedStore
+from tikhonet.problem.samples import Reduce, Samples, keep
+
+Found = TypeVar("Found", bound=Result)
+Watch = Callable[[History], "bool | None"]
+"""Hears of every iteration, and ends a run by returning True."""
 
 
-def checked_samples(
-    problem: Problem,
-    X: Array,
-    targets: Array,
-    weight: Array | None,
-    start: Blocks | None,
-    chunk_rows: int,
-    reduce: Reduce,
-    watch: object,
-    store: RowStore = IN_MEMORY,
-) -> Samples:
-    """The samples of a full-batch run; raises where an argument of the run is none that it can take."""
-    check_type("problem", problem, Problem)
-    check_type("start", start, Blocks, NoneType)
-    if watch is not None:
-        check_callable("watch", watch)
-    X, targets = store.keep("X", problem.network.rows(X)), store.keep("targets", targets)
-    samples = Samples(X, targets, None if weight is None else tensor(weight, "weight"), chunk_rows, reduce, store)
-    problem.check(samples)
-    return samples
+class FullBatchSolver(ABC, Generic[Found]):
+    """A solver over all samples at once: what its runs are asked with; a subclass holds settings and does the run."""
+
+    chunk_rows: int
+    same_bits: bool
+    initial_features: Literal["random", "forward"] = "forward"
+
+    @torch.no_grad()
+    def run(
+        self,
+        problem: Problem,
+        X: Array,
+        targets: Array,
+        *,
+        weight: Array | None = None,
+        seed: int = 0,
+        start: Blocks | None = None,
+        reduce: Reduce = keep,
+        watch: Watch | None = None,
+        slot: Slot = NOWHERE,
+    ) -> Found:
+        """Minimise the solver's objective on these samples, from `start` or from random blocks.
+
+        Parameters
+        ----------
+        problem : Problem
+            What is minimised: by `BlockDescent` Eq. 4, by `NetworkDescent` Eq. 2, of which lift and gamma are no part.
+        X : Tensor or array
+            Inputs, samples x width.
+        targets : Tensor or array
+            Encoded targets, samples x outputs; `problem.loss.encode(y)` makes them of labels.
+        weight : Tensor or array, optional
+            A number for each sample.
+        seed : int, default=0
+            Fixes the random start.
+        start : Blocks, optional
+            A point to begin at.
+        reduce : callable, default=keep
+            Adds up over the ranks of a run on many machines (`Ranks`).
+        watch : callable, optional
+            Called with the history after every iteration; it ends the run by returning True.
+        slot : Slot, default=NOWHERE
+            Keeps the state between iterations; a state that it has is gone on from, in place of `start`.
+
+        Returns
+        -------
+        Result
+            The point that was reached, and the way there.
+        """
+        check_type("slot", slot, Slot)
+        check_type("problem", problem, Problem)
+        check_type("start", start, Blocks, NoneType)
+        if watch is not None:
+            check_callable("watch", watch)
+        room = self._room(problem, X, targets)
+        chunk_rows, store = (self.chunk_rows, IN_MEMORY) if room is None else (room.chunk_rows, MappedStore())
+        X, targets = store.keep("X", problem.network.rows(X)), store.keep("targets", targets)
+        weight = None if weight is None else tensor(weight, "weight")
+        samples = Samples(X, targets, weight, chunk_rows, reduce, store)
+        problem.check(samples)
+        self._check(problem)
+        with one_thread_a_block(self.same_bits):
+            blocks = start or initial_blocks(problem, samples, seed, self.initial_features)
+            return replace(self._run(problem, samples, blocks, watch, slot), room=room)
+
+    def _room(self, problem: Problem, X: Array, targets: Array) -> Room | None:
+        """What a run with a budget of memory needs of it; None without one."""
+        return None
+
+    @abstractmethod
+    def _check(self, problem: Problem) -> None:
+        """Raise where the solver cannot minimise this problem."""
+
+    @abstractmethod
+    def _run(self, problem: Problem, samples: Samples, blocks: Blocks, watch: Watch | None, slot: Slot) -> Found:
+        """A run from these blocks."""
 
 
 def initial_blocks(

@@ -39,9 +39,11 @@ from tikhonet.problem.losses import Loss
 @with_inherited
 @dataclass(eq=False, repr=False, kw_only=True)
 class BCDClassifier(ClassifierMixin, AveragedEstimator):
-    """A ReLU network trained by block coordinate descent, with a linear classifier on its features.
+    """A ReLU network trained in blocks, with a linear classifier on its features.
 
-    Features may come in any units: they are standardised inside. Probabilities are calibrated on held-out rows.
+    By default, mini-batches move the layers by preconditioned steps along back-propagated residuals, and the last layer
+    is solved for; `solver` has the paper's block coordinate descent too. Features may come in any units: they are
+    standardised inside. Probabilities are calibrated on held-out rows.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class Parameters(BaseEstimator):
     lift : {"auto", "fenchel", "tikhonov"} or Lift, default="auto"
         How ReLU is lifted: "auto" is Tikhonov for the paper's `solver="alg1"`, Fenchel for the others.
     solver : {"stochastic", "proximal", "alg1", "certified"}, default="stochastic"
-        Mini-batches, or all rows at once: by the convergent variant, by the paper's Alg. 1 as printed, or by descent on
+        Mini-batches, or all rows at once: by proximal block descent, by the paper's Alg. 1 as printed, or by descent on
         the network's own loss with a certificate of where it ends (`NetworkDescent`).
     gamma : "auto", float or sequence of float, default="auto"
         The weight of the lift, one for all hidden layers or one each; "auto" is 0.1 for "alg1", else 1.

@@ -34,9 +34,9 @@ NUMBERS = {"multi_output": True, "y_numeric": True}
 @with_inherited
 @dataclass(eq=False, repr=False, kw_only=True)
 class BCDRegressor(RegressorMixin, AveragedEstimator):
-    """A ReLU network trained by block coordinate descent, with a ridge regression on its features.
+    """A ReLU network trained in blocks, with a ridge regression on its features.
 
-    Features and targets may come in any units: they are standardised inside.
+    It is trained as `BCDClassifier` is. Features and targets may come in any units: they are standardised inside.
 
     Parameters
     ----------

@@ -190,12 +190,12 @@ class MiniBatch:
     """The stochastic trainer, as `FullBatch` describes a solver."""
 
     lift, gamma, ridge, ridge_W, goes_on, on_disk = Fenchel, 1.0, 0.0, 0.0, True, True
-    not_claimed: ClassVar[dict[str, str]] = {
+    not_claimed: ClassVar[dict[str, str]] = NOT_CLAIMED | {
         "convergence": "mini-batch steps do not settle at a stationary point, and no theorem says that they would",
         "descent": "a step may raise the objective",
         "gradient_free": "its steps follow the back-propagated gradient, in the metric of the Gram matrices",
         "step_length": "the length of its steps is a rule that experiments found, not one that a proof gives",
-    } | NOT_CLAIMED
+    }
 
     def build(self, parameters: Any, rows: int, network: Network | None = None) -> Any:
         images, budget = network is not None and network.has_images, parameters._budget()

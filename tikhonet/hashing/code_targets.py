@@ -27,7 +27,7 @@ from tikhonet.estimators.solvers import Course, Trained
 from tikhonet.estimators.targets import Target, takes_numbers
 from tikhonet.hashing.code_training import ROUNDS, CodeBlock, train_codes
 from tikhonet.hashing.codes import CodeReport, code_report, pack
-from tikhonet.hashing.codewords import codewords
+from tikhonet.hashing.codewords import codewords, likeness
 from tikhonet.hashing.directions import rotations
 from tikhonet.hashing.mixture import MixedCodes, Mixture, takes_experts
 from tikhonet.hashing.opened import Opened, train_open
@@ -61,19 +61,22 @@ class Supervision:
             return float(structure)
         return None if self.kind in ("classes", "sets") else float(self.kind == "nothing")
 
-    def start(self, weight: Floats, n_bits: int, seed: int, reduce: Reduce = keep) -> Start:
+    def start(
+        self, weight: Floats, n_bits: int, seed: int, reduce: Reduce = keep, alike: Floats | None = None
+    ) -> Start:
         """(C, t) of the first codes, sign(Y C - t).
 
-        A class starts with its codeword. Sets of labels and numbers are cut by hyperplanes. Through zero, two sets
-        would differ in as many bits as the angle between them is wide, most where they have no label in common; through
-        the mean, bits would be balanced. Sets are cut halfway, numbers not far from their mean.
+        A class starts with its codeword, nearer to those of classes that are `alike`. Sets of labels and numbers are
+        cut by hyperplanes. Through zero, two sets would differ in as many bits as the angle between them is wide, most
+        where they have no label in common; through the mean, bits would be balanced. Sets are cut halfway, numbers not
+        far from their mean.
         """
         rng = np.random.default_rng(seed)
         if not n_bits:
             return Start(self.kind, np.zeros((self.Y.shape[1], 0)), np.zeros(0), classes=self.classes)
         if self.kind == "classes":
             # Half a vote decides for equal rows of two classes.
-            words = codewords(self.Y.shape[1], n_bits, seed)
+            words = codewords(self.Y.shape[1], n_bits, seed, alike)
             return Start(self.kind, words, rng.choice([-0.5, 0.5], n_bits), classes=self.classes)
         standard = Standard.fit(self.Y, weight, reduce) if self.kind == "numbers" else None
         Y = standard(self.Y) if standard else self.Y
@@ -134,6 +137,8 @@ class Codes(Target):
     """Of bits that know neighbours; None is chosen on rows kept aside."""
     opens: bool = False
     """Whether all bits come from coordinates that serve classes never seen."""
+    related: bool = False
+    """Whether classes that are alike start with codewords that are."""
     start: Start | None = None
     mixture: Mixture = Mixture()
     report: CodeReport | None = None
@@ -164,7 +169,9 @@ class Codes(Target):
         begun = last.start if isinstance(last, Codes) else None
         begun = begun.for_more(supervision, self.label_bits) if begun else None
         mixture = last.mixture if isinstance(last, Codes) and begun else Mixture()
-        begun = begun or supervision.start(rows.weight, self.label_bits, seed, reduce)
+        if begun is None:
+            alike = likeness(rows.X, rows.Y, rows.weight, reduce) if self.related else None
+            begun = supervision.start(rows.weight, self.label_bits, seed, reduce, alike)
         return replace(self, supervision=supervision, start=begun, mixture=mixture)
 
     def encode(self, Y: Floats) -> Tensor:

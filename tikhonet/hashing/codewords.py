@@ -1,19 +1,26 @@
-"""One code for each class, far from those of the others and with every bit set in half of them."""
+"""One code for each class, with every bit set in half of them: all far apart, or nearer where classes are alike."""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from tikhonet.estimators.rows import Floats
+from tikhonet.hashing.code_training import RIDGE, update_regression
 from tikhonet.hashing.codes import check_n_bits
+from tikhonet.model.scaling import Standard
 from tikhonet.network.errors import ArgumentError
+from tikhonet.problem.samples import Reduce, keep
 
 Signs = NDArray[np.float64]
 CANDIDATES = 256
 FEWEST = 16
+CLOSENESS = 0.3
+"""The words of the two classes that are most alike agree in so large a part of the bits beyond what others do."""
 
 
-def codewords(classes: int, n_bits: int, seed: int = 0) -> Signs:
+def codewords(classes: int, n_bits: int, seed: int = 0, alike: Floats | None = None) -> Signs:
     """Words of -1 and +1, classes x n_bits, bit by bit.
 
     Every bit splits the classes into halves, so the sum of all distances is as large as it can be. Of `CANDIDATES`
@@ -22,7 +29,9 @@ def codewords(classes: int, n_bits: int, seed: int = 0) -> Signs:
 
         minimise over c:  sum over i, j of exp((s_ij - max s) / 2) c_i c_j,    s_ij = <word i, word j>,
 
-    which evens the distances out. Words that would be equal (many classes, few bits) make way for unused ones.
+    which evens the distances out. With `alike`, classes x classes (`likeness`), it takes the one that brings the
+    agreements s_ij nearest to what is wanted of so many bits: CLOSENESS alike_ij - 1/(classes - 1) of each. Words that
+    would be equal (many classes, few bits) make way for unused ones.
     """
     check_n_bits(n_bits)
     if classes < 2:
@@ -36,13 +45,33 @@ def codewords(classes: int, n_bits: int, seed: int = 0) -> Signs:
     agreement = np.zeros((classes, classes), np.int16)
     for bit in range(n_bits):
         splits = balanced_splits(classes, rng)
-        np.fill_diagonal(agreement, -n_bits)
-        urgency = urgencies(n_bits, max(0, int(agreement.max())))[agreement + n_bits]
+        if alike is None:
+            np.fill_diagonal(agreement, -n_bits)
+            urgency = urgencies(n_bits, max(0, int(agreement.max())))[agreement + n_bits]
+        else:
+            urgency = agreement - (bit + 1) * (CLOSENESS * alike - 1 / (classes - 1))
         np.fill_diagonal(urgency, 0)
         words[:, bit] = splits[np.argmin(np.einsum("ci,ij,cj->c", splits, urgency, splits, optimize=True))]
         sides = words[:, bit].astype(np.int16)
         agreement += np.outer(sides, sides)
     return replace_repeated(words, rng)
+
+
+def likeness(X: Floats, Y: Floats, weight: Floats, reduce: Reduce = keep) -> Floats:
+    """How alike classes are, at most 1, and 0 on average: what a linear regression sees of one in rows of the other.
+
+    Y has a column for each class, 1 where a row is of it. It is symmetric, and 0 for a class and itself.
+    """
+    Z = torch.from_numpy(np.column_stack([Standard.fit(X, weight, reduce)(X), np.ones(len(X))]))
+    labels, shares = torch.from_numpy(Y).to(Z), torch.from_numpy(weight).to(Z)
+    own = labels * shares[:, None]
+    rows = reduce(own.sum(0))
+    G = update_regression(Z, labels, shares, RIDGE * float(rows.sum()), reduce)
+    seen = (reduce(own.T @ Z) @ G / rows[:, None]).double().numpy()
+    others = ~np.eye(len(seen), dtype=bool)
+    found: Floats = np.where(others, seen + seen.T, 0.0)
+    found[others] -= found[others].mean()
+    return found / max(float(np.abs(found).max()), 1e-12)
 
 
 def urgencies(n_bits: int, largest: int) -> Signs:

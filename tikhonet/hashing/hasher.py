@@ -31,7 +31,7 @@ from tikhonet.network.errors import ArgumentError
 @with_inherited
 @dataclass(eq=False, repr=False, kw_only=True)
 class BCDHasher(BCDEstimator):
-    """Binary codes for Hamming search, from a ReLU network trained by block coordinate descent.
+    """Binary codes for Hamming search, from a ReLU network trained in blocks, of which the codes are one.
 
     The bits are the signs of the network's outputs V u_N. The codes that these learn are variables too:
 
@@ -48,6 +48,10 @@ class BCDHasher(BCDEstimator):
     codes : {"learned", "classes"}, default="learned"
         The codes of the training rows are a block of the descent, or stay as they start: a codeword for each class,
         far from all others.
+    codewords : {"apart", "related"}, default="apart"
+        The codes that the classes of y start with: all about equally far from each other, or nearer the more a linear
+        regression takes one for the other. Rows that may be of either are then near both, which is worth most where
+        classes are often confused.
     structure : "auto", "open" or float, default="auto"
         The share of the bits, 0 to 1, that know neighbours instead of labels. "auto" measures eight shares on up to
         a thousand rows kept aside, of which the bits may also lean towards labels, and takes the one that finds most
@@ -86,6 +90,7 @@ class BCDHasher(BCDEstimator):
 
     n_bits: int = 48
     codes: str = "learned"
+    codewords: str = "apart"
     structure: Any = "auto"
     supervision: float = 3.0
     target: str = "auto"
@@ -96,6 +101,7 @@ class BCDHasher(BCDEstimator):
         "loss": [StrOptions({"squared"})],
         "n_bits": [Interval(Integral, FEWEST_BITS, MOST_BITS, closed="both")],
         "codes": [StrOptions({"learned", "classes"})],
+        "codewords": [StrOptions({"apart", "related"})],
         "structure": [StrOptions({"auto", "open"}), Interval(Real, 0, 1, closed="both")],
         "supervision": [POSITIVE],
         "target": [StrOptions({"auto", "classes", "numbers"})],
@@ -139,6 +145,9 @@ class BCDHasher(BCDEstimator):
         target = Codes(
             supervision, self.n_bits, self.codes == "learned", self.supervision, supervision.share(self.structure)
         )
+        if self.codewords == "related":
+            self._check_related(supervision.kind)
+            target = replace(target, related=True)
         if self.structure == "open":
             self._check_open(supervision.kind)
             target = replace(target, opens=True)
@@ -162,6 +171,14 @@ class BCDHasher(BCDEstimator):
             raise ArgumentError(
                 "structure",
                 f'structure must be "auto", "open" or 1 where there is no y, got {self.structure}; or pass y',
+            )
+
+    def _check_related(self, kind: str) -> None:
+        """Raise where there are no classes that could be alike."""
+        if kind != "classes":
+            raise ArgumentError(
+                "codewords",
+                f'codewords="related" needs one class a row in y, got {kind}; use codewords="apart"',
             )
 
     def _check_open(self, kind: str) -> None:

@@ -103,7 +103,7 @@ class ImageEdge(Edge):
             The values.
         U : Tensor
             Those of the source: rows, or images.
-        out : Tensor, optional
+        out : Tensor or None
             What they are added to, in place.
 
         Returns

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import NamedTuple
 
-from tikhonet.paper.comparison import Claim, Comparison, Finding, Row
+from tikhonet.paper.comparison import Claim, Comparison, Finding, Row, standard_error
 from tikhonet.paper.figures import Axis, Dots, Line, Lines, Point
 from tikhonet.paper.sheets import Figure
 
@@ -35,11 +35,6 @@ class Difference(NamedTuple):
         return None if math.isnan(self.error) else self.mean > SURE * self.error
 
 
-def summary(values: list[float]) -> Difference:
-    mean = fmean(values) if values else math.nan
-    return Difference(mean, stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan)
-
-
 class AblationRow(Row):
     """A variant over its trials."""
 
@@ -54,11 +49,6 @@ class AblationRow(Row):
     @property
     def place(self) -> int:
         return int(self.records[0].place)
-
-    @property
-    def spread(self) -> float:
-        """The standard error of the mean error."""
-        return summary(self.scores).error
 
     @property
     def layers(self) -> list[str]:
@@ -81,9 +71,8 @@ class Ablation(Comparison[AblationRow]):
 
     def difference(self, row: AblationRow, other: str = DEFAULT) -> Difference:
         """The row's error less the trainer's, over the seeds that both have."""
-        base = {} if other not in self.rows else {r.trial: r.score for r in self.rows[other].records}
-        pairs = [(record.score, base.get(record.trial)) for record in row.records if row.name != other]
-        return summary([mine - its for mine, its in pairs if mine is not None and its is not None])
+        gaps = row.less(self.rows[other]) if other in self.rows and row.name != other else []
+        return Difference(fmean(gaps) if gaps else math.nan, standard_error(gaps))
 
     def variants(self, *ingredients: str) -> list[AblationRow]:
         """The rows in which one of these was exchanged, unless they diverged."""

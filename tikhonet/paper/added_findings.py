@@ -6,9 +6,9 @@ Verdicts are computed, as those of the paper's claims are.
 from __future__ import annotations
 
 import math
-from statistics import fmean, stdev
+from statistics import fmean
 
-from tikhonet.paper.comparison import Claim, Finding
+from tikhonet.paper.comparison import Claim, Finding, standard_error
 from tikhonet.paper.figures import Axis, Line, Lines, Point
 from tikhonet.paper.mnist_findings import compared
 from tikhonet.paper.network_results import NetworkRow, Networks
@@ -87,7 +87,7 @@ def time_to_error(results: Networks) -> Lines | None:
     for row in rows:
         points = []
         for passes, seconds, errors in row.runs:
-            mean, error = fmean(errors), stdev(errors) / math.sqrt(len(errors)) if len(errors) > 1 else 0.0
+            mean, error = fmean(errors), standard_error(errors) if len(errors) > 1 else 0.0
             tip = f"{row.title}\n{passes:.0f} epochs, {short(seconds)} s: {mean:.2f} ± {error:.2f}%"
             points.append(Point(seconds, mean, mean - error, mean + error, tip))
         lines.append(Line(row.label, row.family, points, row.sparse))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from tikhonet.paper.figures import Axis, Dots, Values
@@ -83,6 +83,16 @@ class Row:
         return fmean(self.scores) if len(self.scores) == len(self.records) else math.nan
 
     @property
+    def spread(self) -> float:
+        """The standard error of the mean score, over the trials."""
+        return standard_error(self.scores)
+
+    def less(self, other: Row) -> list[float]:
+        """The scores less those of another method, over the seeds that both have."""
+        theirs = {record.seed: record.score for record in other.records if record.score is not None}
+        return [r.score - theirs[r.seed] for r in self.records if r.score is not None and r.seed in theirs]
+
+    @property
     def seconds(self) -> float:
         return fmean(record.seconds for record in self.records)
 
@@ -108,6 +118,11 @@ class Row:
     def values(self, values: Sequence[float], error: float | None = None) -> Values:
         """The method's row of a figure, with these values, and the standard error of their mean where it is known."""
         return Values(self.label, self.title, self.family, values, self.sparse, error)
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """That of the mean of these values; NaN where there are too few."""
+    return stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
 
 
 R = TypeVar("R", bound=Row)

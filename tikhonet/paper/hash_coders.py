@@ -34,6 +34,7 @@ from tikhonet.paper.baselines.admm import QuadraticPenalty
 from tikhonet.paper.baselines.backprop import Backprop
 from tikhonet.paper.baselines.classical_hashes import ClassifierHash, Hash, as_rows
 from tikhonet.paper.experiment import Method, Watch
+from tikhonet.paper.hashing_results import POOLED
 from tikhonet.paper.labelled_images import Database
 from tikhonet.paper.network_trials import plain
 from tikhonet.paper.records import finite
@@ -72,8 +73,9 @@ class HashMethod(Method):
         labels = {"query_labels": data.y_query[asked], "base_labels": data.y}
         found = neighbour_recall(queries[asked], data.X_query[asked], base, data.X, k=k, **labels)
         retrieval = evaluate(queries, data.y_query, base, data.y, n_bits=self.bits).to_dict()
-        if not self.curve:
-            del retrieval["curve"]
+        balls = retrieval.pop("curve")
+        if self.curve:
+            retrieval["curve"] = {name: balls[name] for name in POOLED}
         stored = signs(base, self.bits)
         return {
             "retrieval": retrieval,
@@ -127,22 +129,25 @@ class Hasher(HashMethod):
 
 @dataclass(frozen=True)
 class Classifier(Hasher):
-    """A `BCDClassifier`; the code of a row is the codeword of its predicted class.
+    """A `BCDClassifier`; the code of a row is the codeword of its predicted class, or the `soft` mean of codewords.
 
     One training serves codes of every length, so the last one is kept.
     """
 
     kept: list[tuple[int, Rows, BCDClassifier, dict[str, Any]]] = field(kw_only=True, compare=False)
+    soft: bool = False
 
     estimator: ClassVar[type[BCDHasher] | type[BCDClassifier]] = BCDClassifier
+
+    def settings(self) -> dict[str, Any]:
+        return super().settings() | ({"soft": True} if self.soft else {})
 
     def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained:
         if not self.kept or self.kept[0][0] != seed or self.kept[0][1] is not X:
             model = BCDClassifier(network=self.network, random_state=seed, **self.parameters)
             self.kept[:] = [(seed, X, model, fit(model, X, y, watch))]
         _, _, model, fields = self.kept[0]
-        words = ClassifierHash(self.bits, model).assign(seed)
-        return by_chunks(lambda rows: signs(words.codes(rows), self.bits)), fields
+        return by_chunks(ClassifierHash(self.bits, model, self.soft).assign(seed).scores), fields
 
 
 @dataclass(frozen=True)

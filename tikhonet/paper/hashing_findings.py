@@ -11,7 +11,7 @@ from tikhonet.hashing.frontier import unbeaten
 from tikhonet.hashing.mixture import Mixture
 from tikhonet.paper.comparison import Claim, Finding
 from tikhonet.paper.figures import Axis, Line, Lines, Point
-from tikhonet.paper.hashing_results import SHOWN_BITS, Coding, Hashing
+from tikhonet.paper.hashing_results import POOLED, SHOWN_BITS, Coding, Hashing
 from tikhonet.paper.sheets import Figure, short
 
 OURS = ("mixed", "open", "bcd", "fewer", "words")
@@ -22,7 +22,6 @@ GOAL = 0.975
 """mAP asked for on MNIST with codes of `SHOWN_BITS`."""
 COST = 0.01
 """mAP that bits for neighbours may cost."""
-POOLED = ("pooled_precision", "pooled_recall")
 NEAR = 0.1
 """Methods whose mAP is this near to the best are drawn once more on an axis of their own."""
 

@@ -11,13 +11,14 @@ from tikhonet.hashing.ties import Tied
 from tikhonet.paper.comparison import Comparison, Row
 from tikhonet.paper.records import Record
 
-DASHED = ("open", "fewer", "words", "same", "short", "sdh", "pca", "random")
+DASHED = ("open", "fewer", "words", "same", "short", "soft", "sdh", "pca", "random")
 """Drawn with dashed lines, beside another method of the same colour."""
 SHORTER = {
     "BCD, labels and neighbours": "BCD, both",
     "BCD, open to new classes": "BCD, open",
     "Adam, as many passes": "Adam, same",
     "Adam, fewer passes": "Adam, short",
+    "Classifier, soft codes": "Classifier, soft",
     "Product quantisation": "PQ",
     "Principal components": "PCA",
     "BCD, class codewords": "BCD, codewords",
@@ -27,6 +28,8 @@ SHORTER = {
 }
 SHOWN_BITS = 48
 """The length that curves and pictures are shown for, where it was run."""
+POOLED = ("pooled_precision", "pooled_recall")
+"""What records keep of the balls of every radius: precision and recall of all pairs of queries and images together."""
 
 
 @dataclass(frozen=True, kw_only=True)

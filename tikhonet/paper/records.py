@@ -241,6 +241,15 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def brief(value: Any) -> Any:
+    """The same with six digits of every number in floating point: a record of many of them is half as long."""
+    if isinstance(value, dict):
+        return {name: brief(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [brief(part) for part in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 def versions() -> dict[str, str]:
     """The versions of what runs; this library's from its own code, since what an installer wrote may be older."""
     packages = ("torch", "numpy", "scipy", "scikit-learn")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, median_high, stdev
+from statistics import fmean, median_high
 
-import numpy as np
 from scipy import stats
 
-from tikhonet.paper.comparison import Comparison, Row
+from tikhonet.paper.comparison import Comparison, Row, standard_error
 from tikhonet.paper.records import Record, RecordError
 
 GOALS = {
@@ -111,11 +110,6 @@ class Rival(Row):
         return self.records[0].length
 
     @property
-    def spread(self) -> float:
-        """The standard error of the mean error."""
-        return stdev(self.scores) / math.sqrt(len(self.scores)) if len(self.scores) > 1 else math.nan
-
-    @property
     def total(self) -> float:
         """CPU seconds in all: of training, and of the SVM where it is the classifier."""
         return fmean(record.curve[-1][0] if record.curve else record.seconds for record in self.records)
@@ -138,14 +132,12 @@ class Paired:
 
     @classmethod
     def of(cls, ours: Rival, other: Rival) -> Paired | None:
-        first, second = ({r.seed: r.score for r in row.records if r.score is not None} for row in (ours, other))
-        seeds = sorted(first.keys() & second.keys())
-        gaps = np.array([first[seed] - second[seed] for seed in seeds], np.float64)
-        if len(gaps) < 2 or not gaps.any():
+        gaps = ours.less(other)
+        if len(gaps) < 2 or not any(gaps):
             return None
-        error = float(gaps.std(ddof=1) / math.sqrt(len(gaps)))
+        error = standard_error(gaps)
         t_test = float(stats.ttest_1samp(gaps, 0.0).pvalue) if error else 0.0
-        return cls(len(gaps), float(gaps.mean()), error, t_test, float(stats.wilcoxon(gaps).pvalue))
+        return cls(len(gaps), fmean(gaps), error, t_test, float(stats.wilcoxon(gaps).pvalue))
 
     def __str__(self) -> str:
         return (

@@ -49,10 +49,11 @@ Watch = Callable[[Epoch], bool | None]
 @with_inherited
 @dataclass(frozen=True, kw_only=True)
 class Stochastic(Recipe):
-    """Mini-batch block coordinate descent: the trainer that learns.
+    """The blocks of Alg. 1 over mini-batches: to first order preconditioned back-propagation with an exact last layer.
 
-    Each batch makes one step of the blocks. The u-step gives every layer a target; V is solved for on running sums;
-    each W takes the damped least-squares step towards its target, as long as a relative change of the layer allows:
+    It is a relative of one-sided K-FAC, FOOF and LocoProp, and no theorem says that it converges. Each batch makes one
+    step of the blocks. The u-step gives every layer a target; V is solved for on running sums; each W takes the damped
+    least-squares step towards its target, as long as a relative change of the layer allows:
 
         ``dW = -R (G + damping I)^-1, G the running Gram matrix of the layer's inputs``
 

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from tikhonet.data import load
-from tikhonet.hashing import evaluate, hamming
+from tikhonet.hashing import evaluate, hamming, pack, unpack
 from tikhonet.paper.baselines.classical_hashes import ClassifierHash
 
 
@@ -48,3 +48,12 @@ def test_mistakes_are_named_by_the_classifier_and_the_words():
         method.codes(np.eye(3))
     with pytest.raises(ValueError, match="y contains NaN"):
         method.fit(np.eye(3), [1, 2, np.nan])
+
+
+def test_soft_codes_are_the_signs_of_the_codewords_mean_under_the_probabilities(digits):
+    train, test = digits
+    method = ClassifierHash(32, LogisticRegression(max_iter=200), soft=True).fit(train.X, train.y)
+    words = 2.0 * unpack(method.words_, 32) - 1.0
+    mean = method.classifier.predict_proba(test.X) @ words
+    np.testing.assert_allclose(method.scores(test.X), mean, atol=1e-6)
+    np.testing.assert_array_equal(method.codes(test.X), pack(method.scores(test.X)))

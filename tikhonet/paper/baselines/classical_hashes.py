@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_array
 from torch import Tensor
 
-from tikhonet.hashing.codes import Codes, check_n_bits, pack
+from tikhonet.hashing.codes import Codes, check_n_bits, pack, signs
 from tikhonet.hashing.codewords import codewords
 
 CHUNK = 8192
@@ -146,12 +147,13 @@ class ClassifierHash:
 
     It ignores all that hashing is about, and beats many hashing methods on data with few classes (Sablayrolles et al.,
     *How should we evaluate supervised hashing?*, 2017), so a comparison without it says little. `classifier` is one of
-    scikit-learn's kind; it is fitted in place.
+    scikit-learn's kind; it is fitted in place. A `soft` code is made of the signs of the mean of the codewords under
+    the predicted probabilities, so that it says something of the second class too.
     """
 
-    def __init__(self, n_bits: int, classifier: Any) -> None:
+    def __init__(self, n_bits: int, classifier: Any, soft: bool = False) -> None:
         check_n_bits(n_bits)
-        self.n_bits, self.classifier = n_bits, classifier
+        self.n_bits, self.classifier, self.soft = n_bits, classifier, soft
 
     def fit(self, X: Any, y: Any, seed: int = 0) -> Self:
         self.classifier.fit(X, y)
@@ -162,8 +164,15 @@ class ClassifierHash:
         self.words_ = pack(codewords(len(self.classifier.classes_), self.n_bits, seed))
         return self
 
+    def scores(self, X: Any) -> NDArray[Any]:
+        """One real number for each bit, whose sign is the bit."""
+        if self.soft:
+            mean: NDArray[Any] = self.classifier.predict_proba(X) @ signs(self.words_, self.n_bits)
+            return mean
+        predicted = self.classifier.predict(X)
+        words: NDArray[Any] = signs(self.words_[np.searchsorted(self.classifier.classes_, predicted)], self.n_bits)
+        return words
+
     def codes(self, X: Any) -> Codes:
         """Packed codes, one for each row."""
-        predicted = self.classifier.predict(X)
-        found: Codes = self.words_[np.searchsorted(self.classifier.classes_, predicted)]
-        return found
+        return pack(self.scores(X))
