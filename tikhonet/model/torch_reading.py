@@ -19,7 +19,8 @@ from tikhonet.model.heads import Head
 from tikhonet.model.model import Label, Model
 from tikhonet.model.scaling import Scaling
 from tikhonet.model.torch_building import build_module
-from tikhonet.model.torch_tracing import HEAD, Reader, refuse
+from tikhonet.model.torch_tracing import Reader
+from tikhonet.model.torch_values import HEAD, refuse
 from tikhonet.network.arguments import check_type
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import BIAS, Array, Network, Pair, Weights

@@ -10,68 +10,20 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from tikhonet.model.torch_rules import activation_of, adaptive, conv_edge, mean_edge, remedy_for
+from tikhonet.model.torch_values import HEAD, KNOWN, Found, Layer, Sum, Term, Value, refuse
 from tikhonet.network.activation import Activation, ClippedReLU, ReLU
 from tikhonet.network.edges import Dense, Edge, Identity
-from tikhonet.network.errors import ArgumentError
-from tikhonet.network.graph import BIAS, Network, Pair, Weights
+from tikhonet.network.graph import BIAS, Network, Pair
 from tikhonet.network.image_edges import GlobalAverage
 from tikhonet.network.shapes import Shape
-
-KNOWN = (
-    "known are Linear, Conv2d, ReLU(6), Hardtanh(0, c), AvgPool2d, AdaptiveAvgPool2d, Flatten, Dropout and additions"
-)
-
-
-@dataclass(frozen=True)
-class Term:
-    """An edge from layer m that is added to a sum, and the module whose parameters it has."""
-
-    m: int
-    edge: Edge
-    owner: str = ""
-
-
-@dataclass(frozen=True)
-class Sum:
-    """A sum of edges that no activation has been applied to yet."""
-
-    terms: tuple[Term, ...]
-    shape: Shape
-
-
-@dataclass(frozen=True)
-class Layer:
-    """The values of layer n, in their shape or flat."""
-
-    n: int
-    shape: Shape
-
-
-Value = Sum | Layer
-HEAD = (0, 0)
-"""Where the classifier stands among the edges."""
-
-
-class Found(NamedTuple):
-    """What a module says: a network, its weights, the last Linear, and the submodules that have each of them."""
-
-    network: Network
-    W: Weights
-    V: Tensor
-    intercept: Tensor
-    owners: dict[Pair, tuple[str, ...]]
-
-
-def refuse(message: str) -> ArgumentError:
-    return ArgumentError("module", message)
 
 
 class Reader:
