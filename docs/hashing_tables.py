@@ -94,6 +94,11 @@ def hashing_full_unseen_mnist() -> str:
 
 
 @table
+def hashing_full_unseen_cifar10() -> str:
+    return neighbour_table("hashing-cifar10-unseen", 48)
+
+
+@table
 def hashing_neighbours_digits() -> str:
     return neighbour_table("hashing-digits", 32)
 
