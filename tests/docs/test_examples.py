@@ -42,6 +42,13 @@ def test_the_example_of_two_processes_finds_the_same_bits(monkeypatch, capsys):
     assert "to the last bit of all 15 iterations: True" in capsys.readouterr().out
 
 
+def test_the_example_of_a_module_for_images_learns_three_times(monkeypatch, capsys):
+    run("images", monkeypatch)
+    told = [line.split()[-1] for line in capsys.readouterr().out.splitlines() if line.startswith("test accuracy")]
+    assert len(told) == 3
+    assert min(map(float, told)) > 0.9
+
+
 def test_the_example_of_an_optimiser_tells_four_errors(monkeypatch, capsys):
     run("own_module", monkeypatch)
     assert capsys.readouterr().out.count("test error") == 4

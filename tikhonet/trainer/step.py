@@ -29,7 +29,7 @@ from tikhonet.trainer.sparsity.scopes import restrict
 from tikhonet.trainer.state import TrainingState
 from tikhonet.trainer.statistics import Gram, LayerState, RunningClassifier, metric_inputs
 from tikhonet.trainer.sweep import TINY, Dropout, Pass, forward, targets_sweep
-from tikhonet.trainer.turning import against_mean, turned
+from tikhonet.trainer.turning import against_mean, mean_inputs, turned
 
 NUMERICAL = FloatingPointError, torch.linalg.LinAlgError  # type: ignore[attr-defined]
 """Errors of steps and fits that NaN or infinity has reached."""
@@ -215,18 +215,18 @@ class Stepper:
         designs = {n: network.design(n, here.A) for n in state.layers}
         pulls = added_up(self.reduce, {n: design.product(residuals[n]) for n, design in designs.items()})
         steps = {n: layer.direction(pulls[n]).div_(-rows) for n, layer in state.layers.items()}
-        probes: list[Tensor] = []
+        turns, probes = pace.preset.turns, list[Tensor]()
+        means = {n: mean_inputs(network, n, layer.gram) for n, layer in state.layers.items()} if turns else {}
         for n, R in steps.items():
-            if pace.preset.turns:
-                against_mean(network, n, R, state.layers[n].gram)
+            if turns:
+                against_mean(R, means[n])
             probes += designs[n].first(pace.probe_rows).scores(R), here.Z[n][: pace.probe_rows]
         sizes = iter(mean_squares(self.reduce, probed, *probes) if probes else ())
         W, layers = dict(state.W), {}
         for n, R in steps.items():
             length, layers[n] = pace.advance(state.layers[n], R, next(sizes), next(sizes), rate)
             M, direction = network.stacked_weights(n, state.W), layers[n].momentum
-            turns = pace.preset.turns
-            M = turned(network, n, M, direction, length) if turns else M.add_(direction, alpha=length)
+            M = turned(network, n, M, direction, length, means[n]) if turns else M.add_(direction, alpha=length)
             moved = network.split_weights(n, M)
             W |= self.placed({pair: self.decayed(pair, part.contiguous(), rate) for pair, part in moved.items()})
         return W, layers
