@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from types import NoneType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, fx, nn
+from torch.utils.data import DataLoader, Dataset
 
+from tikhonet.descent.result import Status
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Label, Model
 from tikhonet.model.scaling import Scaling
@@ -29,10 +32,13 @@ from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.losses import Loss, Squared
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.trainer.batches import parts_of
+from tikhonet.trainer.logical_ranks import SameBits
 from tikhonet.trainer.recipe import IMAGES_BATCH
 from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.training import Training
 
 SQUARED = Squared()
+OTHER_SOLVERS = "run any other on a Problem of this network, and give its blocks to with_blocks"
 UNBOUNDED = 1e30
 """A bound on inputs that no input reaches, and that a float32 can hold."""
 
@@ -53,6 +59,12 @@ class Encoded:
             yield X, self.encode(y), *weight
 
 
+def loader_of(rows: Dataset[Any], size: int) -> DataLoader[Any]:
+    """Batches of about this size, all alike but for the last: a small rest would be noise."""
+    count = len(rows)  # type: ignore[arg-type]
+    return DataLoader(rows, batch_size=-(-count // max(1, round(count / size))), shuffle=True)
+
+
 @dataclass(frozen=True, eq=False)
 class TorchBlocks:
     """What a module says: the network, its weights W and V, and the intercept of the last layer.
@@ -69,6 +81,8 @@ class TorchBlocks:
         The bias of the last linear layer.
     owners : dict of (n, m) to tuple of str, optional
         The submodules that have the weights of each edge, several where biases were added up; V's is that of (0, 0).
+    run : Training, optional
+        The run of `fit` that these weights come from, with its status and epochs; None where they were read.
 
     Examples
     --------
@@ -84,22 +98,25 @@ class TorchBlocks:
     V: Tensor
     intercept: Tensor
     owners: dict[Pair, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    run: Training | None = field(default=None, repr=False, kw_only=True)
 
     def fit(
         self,
         X: Any | Iterable[tuple[Any, ...]],
         y: Any = None,
         *,
-        solver: Stochastic | None = None,
+        solver: Stochastic | SameBits | None = None,
         loss: Loss = SQUARED,
         seed: int = 0,
     ) -> TorchBlocks:
         """The network trained from these weights on, by mini-batches of arrays X and y or of a `DataLoader` X of both.
 
+        Weights of 16 bits are trained in 32, and `write` rounds them again.
+
         Parameters
         ----------
-        X : array-like or DataLoader
-            Images or rows; a `DataLoader` of X and y may change them at every epoch.
+        X : array-like, DataLoader or Dataset
+            Images or rows; a `DataLoader` of X and y may change them at every epoch, and a `Dataset` becomes one.
         y : array-like, default=None
             The number of a class for each row, below the number of scores, or a row of numbers for each.
         solver : Stochastic, default=None
@@ -112,8 +129,14 @@ class TorchBlocks:
         Returns
         -------
         blocks : TorchBlocks
-            The same network with fitted weights; the intercept is zero.
+            The same network with fitted weights; the intercept is zero, and `run` has the epochs.
+
+        Raises
+        ------
+        ArgumentError
+            Where an argument is none of these, and where training came to NaN or infinity.
         """
+        check_type("solver", solver, Stochastic, SameBits, NoneType, remedy=OTHER_SOLVERS)
         problem = Problem(self.network, lift=Fenchel(), gamma=1.0, loss=loss)
 
         def encode(labels: Any) -> Tensor:
@@ -136,8 +159,21 @@ class TorchBlocks:
             solver = Stochastic(batch_size=IMAGES_BATCH) if self.network.has_images else Stochastic()
         if y is None and isinstance(X, Array):
             raise ArgumentError("y", "y must hold a label for each row of an array X, got None; or give a DataLoader X")
+        if y is None and isinstance(X, Dataset):
+            X = loader_of(X, getattr(solver, "batch_size", IMAGES_BATCH))
         rows = (Encoded(X, encode),) if y is None else (X, encode(y))
-        return self.with_blocks(solver.run(problem, *rows, start=self.W, seed=seed, dtype=self.V.dtype).blocks)
+        dtype = torch.promote_types(self.V.dtype, torch.float32)
+        start = {pair: matrix.to(dtype) for pair, matrix in self.W.items()}
+        run = solver.run(problem, *rows, start=start, seed=seed, dtype=dtype)
+        if run.status is Status.NONFINITE:
+            where = run.detail or "a step"
+            raise ArgumentError(
+                "X",
+                f"X and y must be finite and of a size that steps can follow, got NaN or infinity after "
+                f"{len(run.epochs)} epochs: {where}; replace what is missing, bring images to mean 0 and deviation 1, "
+                "or read module.double()",
+            )
+        return replace(self.with_blocks(run.blocks), run=run)
 
     def with_blocks(self, blocks: Blocks, intercept: Tensor | None = None) -> TorchBlocks:
         """The network with fitted weights.
