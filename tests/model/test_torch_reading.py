@@ -10,7 +10,18 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from tests.strategies import image_networks, networks, normal, seeds
-from tikhonet import BIAS, Blocks, ClippedReLU, Conv2d, GlobalAverage, Identity, Network, TorchBlocks, from_torch
+from tikhonet import (
+    BIAS,
+    AvgPool2d,
+    Blocks,
+    ClippedReLU,
+    Conv2d,
+    GlobalAverage,
+    Identity,
+    Network,
+    TorchBlocks,
+    from_torch,
+)
 from tikhonet.network.errors import ArgumentError
 
 
@@ -126,6 +137,46 @@ def test_images_may_be_flattened_in_any_way_that_keeps_a_row_for_each(flatten):
     layers = {"conv": nn.Conv2d(1, 3, 3), "head": nn.Linear(8, 2), "dense": nn.Linear(48, 8)}
     relu = torch.relu_
     check(Functions(lambda m, x: m.head(F.relu(m.dense(flatten(relu(m.conv(x)))))), **layers), (1, 6, 6))
+
+
+def test_a_mean_of_whole_images_is_an_image_of_one_pixel_until_it_is_flattened():
+    torch.manual_seed(0)
+    first = nn.Conv2d(1, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1)
+    flat = check(nn.Sequential(*first, nn.Flatten(), nn.Linear(4, 2)), (1, 6, 5))
+    assert flat.network == Network.sequential((1, 6, 5), Conv2d(4, 3), GlobalAverage())
+    head = check(nn.Sequential(*first, nn.Conv2d(4, 8, 1), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2)), (1, 6, 5))
+    assert head.network == Network.sequential((1, 6, 5), Conv2d(4, 3), AvgPool2d((4, 3)), Conv2d(8, 1))
+    window = check(nn.Sequential(*first[:2], nn.AvgPool2d((4, 3)), nn.Flatten(), nn.Linear(4, 2)), (1, 6, 5))
+    assert window.network == Network.sequential((1, 6, 5), Conv2d(4, 3), AvgPool2d((4, 3)))
+    layers = {"conv": nn.Conv2d(1, 4, 3), "squeeze": nn.Conv2d(4, 2, 1), "head": nn.Linear(4, 2)}
+    back = nn.Conv2d(2, 4, 1)
+
+    def forward(self, x):
+        pixel = F.relu(self.conv(x)).mean((2, 3), keepdim=True)
+        return self.head((self.back(F.relu(self.squeeze(pixel))) + pixel).relu().flatten(1))
+
+    assert check(Functions(forward, **layers, back=back), (1, 6, 5)).network.shapes[2] == (4, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "mean", [nn.AdaptiveAvgPool2d(1), Functions(lambda self, x: x.mean((2, 3), keepdim=True))], ids=["pool", "mean"]
+)
+def test_a_mean_that_nothing_flattens_is_refused_as_torch_refuses_it(mean):
+    module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), mean, nn.Linear(4, 2))
+    with pytest.raises(RuntimeError):
+        module(torch.ones(2, 1, 6, 6))
+    with pytest.raises(ArgumentError, match=r"must flatten images of shape \(4, 1, 1\) before '3'"):
+        from_torch(module, (1, 6, 6))
+
+
+def test_layers_may_be_called_by_the_names_of_their_arguments():
+    def forward(self, x):
+        u = F.adaptive_avg_pool2d(F.relu(input=self.conv(input=x)), output_size=1)
+        return self.head(input=torch.flatten(input=self.same(input=u), start_dim=1))
+
+    check(Functions(forward, conv=nn.Conv2d(1, 4, 3), same=nn.Identity(), head=nn.Linear(4, 2)), (1, 6, 6))
+    with pytest.raises(ArgumentError, match="calls 'a' with 2 inputs; give it one"):
+        from_torch(Functions(lambda self, x: self.a(x, x), a=nn.Linear(3, 2)), 3)
 
 
 def test_reading_leaves_the_module_and_writing_asks_for_the_same_layers():
