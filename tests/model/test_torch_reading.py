@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
+import tikhonet
 from tests.strategies import image_networks, networks, normal, seeds
 from tikhonet import (
     BIAS,
@@ -22,6 +23,8 @@ from tikhonet import (
     TorchBlocks,
     from_torch,
 )
+from tikhonet.model import storage
+from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.errors import ArgumentError
 
 
@@ -262,3 +265,49 @@ def test_what_cannot_be_read_is_refused_by_name_with_what_to_do(module, words):
     with pytest.raises(ArgumentError, match=words) as caught:
         from_torch(module, (1, 6, 6))
     assert caught.value.argument in ("module", "edges")
+
+
+def test_a_module_that_was_read_has_a_file(tmp_path):
+    torch.manual_seed(0)
+    read, path = from_torch(Residual(), (2, 8, 8)), tmp_path / "module.tikhonet"
+    read.save(path)
+    loaded = tikhonet.load(path)
+    assert same(loaded, read)
+    module = loaded.write(Residual()).eval()
+    X = normal(4, 2, 8, 8).float()
+    torch.testing.assert_close(module(X).detach(), scores(read, X))
+
+
+@pytest.mark.parametrize(
+    ("header", "changed"),
+    [
+        ({"estimator": "BCDClassifier"}, {}),
+        ({"network": None}, {}),
+        ({}, {"V": torch.ones(2, 5)}),
+        ({}, {"V": torch.ones(2, 3).long()}),
+        ({}, {"intercept": torch.ones(3)}),
+        ({}, {"intercept": torch.tensor(1.0)}),
+        ({}, {"W.1.0": torch.ones(3, 5)}),
+        ({}, {"V": None}),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(header, changed, tmp_path):
+    read, path = from_torch(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), 4), tmp_path / "m"
+    read.save(path)
+    old, tensors = storage.load(path)
+    storage.save(path, old | header, {name: M for name, M in (tensors | changed).items() if M is not None})
+    with pytest.raises(ModelFormatError, match="does not hold a whole TorchBlocks"):
+        TorchBlocks.load(path)
+
+
+def test_what_was_read_is_shown_without_its_weights():
+    read = from_torch(nn.Sequential(nn.Linear(40, 30), nn.ReLU(), nn.Linear(30, 2)), 40)
+    assert repr(read) == f"TorchBlocks(network={read.network!r})"
+
+
+def test_the_scores_of_a_model_are_those_of_images_in_their_shape():
+    read, X = from_torch(Residual(), (2, 8, 8)), normal(4, 2, 8, 8).numpy()
+    model = read.to_model()
+    assert np.array_equal(model.scores(X), model.scores(X.reshape(4, -1)))
+    with pytest.raises(ArgumentError, match="X must hold images 2x8x8, or rows of 128 numbers"):
+        model.scores(X[:, :1])

@@ -7,10 +7,11 @@ fitted.write(module)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import NoneType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,8 +19,11 @@ from torch import Tensor, fx, nn
 from torch.utils.data import DataLoader, Dataset
 
 from tikhonet.descent.result import Status
+from tikhonet.model import storage
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Label, Model
+from tikhonet.model.model_file import network_from_header, network_header, weight_tensors, weights_from_tensors
+from tikhonet.model.reading import ModelFormatError, refusing
 from tikhonet.model.scaling import Scaling
 from tikhonet.model.torch_building import build_module
 from tikhonet.model.torch_tracing import Reader
@@ -37,6 +41,7 @@ from tikhonet.trainer.recipe import IMAGES_BATCH
 from tikhonet.trainer.run import Stochastic
 from tikhonet.trainer.training import Training
 
+KIND = "TorchBlocks"
 SQUARED = Squared()
 OTHER_SOLVERS = "run any other on a Problem of this network, and give its blocks to with_blocks"
 UNBOUNDED = 1e30
@@ -94,9 +99,9 @@ class TorchBlocks:
     """
 
     network: Network
-    W: Weights
-    V: Tensor
-    intercept: Tensor
+    W: Weights = field(repr=False)
+    V: Tensor = field(repr=False)
+    intercept: Tensor = field(repr=False)
     owners: dict[Pair, tuple[str, ...]] = field(default_factory=dict, repr=False)
     run: Training | None = field(default=None, repr=False, kw_only=True)
 
@@ -205,7 +210,7 @@ class TorchBlocks:
         return build_module(self.network, self.W, self.V, self.intercept)
 
     def to_model(self, classes: tuple[Label, ...] = ()) -> Model:
-        """A model of inputs as they are, for files and exports such as C99.
+        """A model of inputs as they are, for exports such as C99.
 
         Parameters
         ----------
@@ -221,6 +226,47 @@ class TorchBlocks:
         scaling = Scaling(0 * ones, ones, -UNBOUNDED * ones, UNBOUNDED * ones)
         head = Head(self.V.double().numpy(), self.intercept.double().numpy())
         return Model(scaling, self.network, self.W, self.V, head, classes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file of the network and its weights, from which `tikhonet.load` makes them again.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it is written whole or not at all.
+        """
+        header = {"estimator": KIND, "network": network_header(self.network)}
+        storage.save(path, header, weight_tensors(self.W) | {"V": self.V, "intercept": self.intercept})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The network and the weights that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        blocks : TorchBlocks
+            Without the run that they came from.
+
+        Raises
+        ------
+        ModelFormatError
+            For any other file.
+        """
+        header, tensors = storage.load(path)
+        with refusing(f"{path} does not hold a whole {KIND}", "save it again"):
+            if header["estimator"] != KIND:
+                raise ModelFormatError(f"it holds a {str(header['estimator'])[:80]}")
+            network, V, intercept = network_from_header(header["network"]), tensors["V"], tensors["intercept"]
+            W = weights_from_tensors(network, tensors)
+            numbers = V.is_floating_point() and intercept.is_floating_point()
+            if V.shape != (len(intercept), network.widths[-1]) or intercept.ndim != 1 or not numbers:
+                raise ModelFormatError(f"V and intercept do not fit the network, got V of {tuple(V.shape)}, {V.dtype}")
+            return cls(network, W, V, intercept)
 
     @torch.no_grad()
     def write(self, module: nn.Module) -> nn.Module:
