@@ -46,6 +46,7 @@ def test_a_file_with_odd_shapes_is_refused(widths):
 def test_the_exported_module_is_made_of_convolutions_and_has_the_scores(model):
     X, module = normal(5, 72), to_torch(model)
     np.testing.assert_allclose(module(X).detach(), model.scores(X.numpy()), atol=1e-12)
+    assert torch.equal(module(X.view(5, 2, 6, 6)), module(X))
     assert sum(isinstance(part, torch.nn.Conv2d) for part in module.modules()) == 2
     assert sum(isinstance(part, torch.nn.AvgPool2d) for part in module.modules()) == 1
 

@@ -213,6 +213,10 @@ def test_labels_that_are_words_are_refused():
         read.fit(normal(2, 4).float(), np.array(["cat", "dog"]))
 
 
+class Own(nn.Linear):
+    """A class of one's own, into which torch.fx looks."""
+
+
 def chain(*layers: nn.Module) -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 2, 3), *layers, nn.Flatten(), nn.LazyLinear(3))
 
@@ -256,6 +260,17 @@ def branches(x: torch.Tensor) -> torch.Tensor:
         (Functions(lambda self, x: self.a(x).relu().mean(-1), a=nn.Conv2d(1, 1, 1)), "means over dimensions -1"),
         (Functions(lambda self, x: self.a(x).clamp(min=0), a=nn.Conv2d(1, 1, 1)), "'clamp' .* use nn.ReLU"),
         (Functions(lambda self, x: x.flatten(dims=1)), "calls 'flatten' in a way that is not supported"),
+        (chain(nn.Mish()), "a Mish, .* use nn.ReLU"),
+        (chain(nn.Threshold(0.1, 0)), "a Threshold, .* use nn.ReLU"),
+        (chain(nn.ReLU(), nn.ConvTranspose2d(2, 2, 2)), "a ConvTranspose2d, .* no layer here makes larger images"),
+        (chain(nn.ReLU(), nn.Upsample(2)), "an? Upsample, .* no layer here makes larger images"),
+        (Functions(lambda self, x: F.interpolate(x, 12)), "'interpolate' .* no layer here makes larger images"),
+        (Functions(lambda self, x: torch.cat([x, x], 1)), "'cat' .* add layers in place of joining them"),
+        (Functions(lambda self, x: self.a(x) - x, a=nn.Conv2d(1, 1, 1)), "'sub' .* change the sign of the weights"),
+        (Functions(lambda self, x: x * x), "'mul' .* multiply the weights behind it"),
+        (Functions(lambda self, x: x / 2), "'truediv' .* divide the weights behind it"),
+        (Functions(lambda self, x: x.amax((2, 3))), "'amax' .* a maximum is no linear operator"),
+        (nn.Sequential(nn.Flatten(), Own(36, 2)), "the parameter '1.weight' of 1, a Own, by hand.* call them"),
         (nn.Sequential(nn.ZeroPad2d(1), nn.Conv2d(1, 2, 3)), "a ZeroPad2d, .* give the convolution .* its padding"),
         (nn.Sequential(nn.LazyConv2d(2, 3)), "a LazyConv2d, .* call the module once"),
         (Functions(lambda self, x: branches(x)), "cannot be traced by torch.fx"),

@@ -89,6 +89,13 @@ class Reader:
                 raise refuse(f"module calls {owner!r} with {len(args) + len(kwargs)} inputs; give it one")
             return self.call_module(owner, self.module.get_submodule(owner), args[0])
         name = getattr(node.target, "__name__", str(node.target))
+        if node.op == "get_attr":
+            owner = name.rpartition(".")[0]
+            kind = type(self.module.get_submodule(owner)).__name__
+            raise refuse(
+                f"module uses the parameter {name!r} of {owner or 'its own'}, a {kind}, by hand; "
+                "let nn.Linear or nn.Conv2d themselves, of no other class, have the weights, and call them"
+            )
         known = {"call_function": FUNCTIONS, "call_method": METHODS}.get(node.op, {}).get(node.target)
         if known:
             try:
