@@ -160,7 +160,7 @@ def test_a_pixel_that_is_missing_is_refused_in_training_and_the_mean_later(netwo
 @pytest.mark.filterwarnings("ignore:.* stopped short")
 def test_images_are_read_as_rows_where_input_shape_says_so():
     X, y = images(320)
-    by_shape = BCDClassifier(input_shape=(1, 6, 6), max_iter=2, random_state=0).fit(X, y)
+    by_shape = BCDClassifier(input_shape=np.array((1, 6, 6)), max_iter=2, random_state=0).fit(X, y)
     by_rows = BCDClassifier(max_iter=2, random_state=0).fit(X.reshape(-1, 36), y)
     assert by_shape.network_.widths[0] > 36  # pieces of the numbers are inputs too
     np.testing.assert_array_equal(by_shape.predict_proba(X), by_rows.predict_proba(X.reshape(-1, 36)))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from tests.strategies import make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (
@@ -192,11 +192,18 @@ def test_a_module_of_16_bits_is_trained_in_32(dtype):
     torch.testing.assert_close(module[4].weight, fitted.V.to(dtype))
 
 
+class Endless(IterableDataset):
+    def __iter__(self):
+        return iter(())
+
+
 def test_a_data_set_is_fitted_as_its_loader():
     (X, Y), read = stripes(205), from_torch(module_of_stripes(), (1, 6, 6))
     rows, solver = TensorDataset(X.view(-1, 1, 6, 6), Y.argmax(1)), Stochastic(epochs=1, batch_size=50)
     by_hand = read.fit(DataLoader(rows, batch_size=52, shuffle=True), solver=solver)  # four batches, none of five rows
     assert torch.equal(read.fit(rows, solver=solver).V, by_hand.V)
+    with pytest.raises(ArgumentError, match=r"got an Endless; use DataLoader\(X, batch_size=50\)"):
+        read.fit(Endless(), solver=solver)
 
 
 @pytest.mark.parametrize("solver", [BlockDescent(), NetworkDescent(), Stochastic])

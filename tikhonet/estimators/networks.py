@@ -31,15 +31,13 @@ def network_for(parameters: Any, inputs: int) -> Network:
     if given is not None:
         check_inputs(parameters, inputs)
     if isinstance(given, str):
-        shape = parameters.input_shape or square_images(inputs)
+        shape = said_shape(parameters) or square_images(inputs)
         if shape is None:
             raise shape_wanted(parameters, f"rows of {inputs} numbers")
         try:
-            return Network.sequential(tuple(shape), *PRESETS[given], activation=activation)
+            return Network.sequential(shape, *PRESETS[given], activation=activation)
         except ArgumentError as error:
-            raise ArgumentError(
-                "network", f"network={given!r} wants larger images than {tuple(shape)}: {error}"
-            ) from None
+            raise ArgumentError("network", f"network={given!r} wants larger images than {shape}: {error}") from None
     if given is not None:
         return given  # type: ignore[no-any-return]
     sizes = parameters.hidden_layer_sizes
@@ -54,16 +52,21 @@ def network_for(parameters: Any, inputs: int) -> Network:
 
 def check_inputs(parameters: Any, inputs: int) -> None:
     """Raise unless the network that is given, and `input_shape` beside it, take so many inputs."""
-    given, network, shape = parameters.input_shape, parameters.network, shape_of(parameters.network)
+    given, network, shape = said_shape(parameters), parameters.network, shape_of(parameters.network)
     if isinstance(network, Network) and network.widths[0] != inputs:
         raise ArgumentError(
             "network",
             f"network must take as many inputs as X has features ({inputs}, where a column with gaps, categories or "
             f"pieces counts as several), got {network.widths[0]}; make a Network with that first width",
         )
-    if given is not None and (math.prod(given) != inputs or shape not in (None, tuple(given))):
+    if given is not None and (math.prod(given) != inputs or shape not in (None, given)):
         wanted = f"rows of {inputs} numbers" if shape is None else f"the network's images of shape {shape}"
-        raise ArgumentError("input_shape", f"input_shape must be that of {wanted}, got {tuple(given)}")
+        raise ArgumentError("input_shape", f"input_shape must be that of {wanted}, got {given}")
+
+
+def said_shape(parameters: Any) -> Shape | None:
+    """`input_shape` as integers, where it is given."""
+    return None if parameters.input_shape is None else tuple(int(size) for size in parameters.input_shape)
 
 
 def shape_of(network: Any) -> Shape | None:
@@ -122,7 +125,7 @@ def flat_rows(parameters: Any, X: Any, what: str = "X") -> Any:
     form = tuple(getattr(X, "shape", ()))
     if len(form) not in (3, 4):
         return X
-    shape = parameters.input_shape or shape_of(parameters.network)
+    shape = said_shape(parameters) or shape_of(parameters.network)
     if shape is None and isinstance(parameters.network, str):
         raise shape_wanted(parameters, f"{what} of shape {form}")
     if shape is None and len(form) == 3:
@@ -131,12 +134,12 @@ def flat_rows(parameters: Any, X: Any, what: str = "X") -> Any:
         raise ArgumentError(
             "network",
             f'network must be one for images, such as "small-conv", where {what} holds images, got {what} of shape '
-            f"{form} and network={parameters.network!r}; or pass input_shape={form[1:]} to read them as rows",
+            f"{form} and network={parameters.network!r}; or pass input_shape={in_full(form)} to read them as rows",
         )
-    if in_full(form) != tuple(shape):
+    if in_full(form) != shape:
         raise ArgumentError(
             what,
-            f"{what} must hold images of shape {tuple(shape)} (channels, height, width), or rows of "
+            f"{what} must hold images of shape {shape} (channels, height, width), or rows of "
             f"{math.prod(shape)} numbers, got shape {form}; say another shape by input_shape, and bring channels to "
             "the front",
         )

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from torch import Tensor, fx, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from tikhonet.descent.result import Status
 from tikhonet.model import storage
@@ -66,6 +66,9 @@ class Encoded:
 
 def loader_of(rows: Dataset[Any], size: int) -> DataLoader[Any]:
     """Batches of about this size, all alike but for the last: a small rest would be noise."""
+    if isinstance(rows, IterableDataset):
+        message = f"X must be a DataLoader, arrays or a Dataset with places, got an {type(rows).__name__}"
+        raise ArgumentError("X", f"{message}; use DataLoader(X, batch_size={size})")
     count = len(rows)  # type: ignore[arg-type]
     return DataLoader(rows, batch_size=-(-count // max(1, round(count / size))), shuffle=True)
 
