@@ -117,17 +117,17 @@ __all__ = [*sorted(_MODULE_OF), "load"]
 
 
 def load(path: "str | PathLike[str]") -> Any:
-    """The estimator in a model file, of whichever kind the file says it is.
+    """The estimator in a model file, of whichever kind the file says it is, or the module that was read.
 
     Parameters
     ----------
     path : str or path
-        A file that `save` of an estimator wrote.
+        A file that `save` of an estimator, or of `TorchBlocks`, wrote.
 
     Returns
     -------
     estimator
-        A `BCDClassifier`, `BCDRegressor`, `BCDFeatures` or `BCDHasher`.
+        A `BCDClassifier`, `BCDRegressor`, `BCDFeatures` or `BCDHasher`; or the `TorchBlocks` of `from_torch`.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def load(path: "str | PathLike[str]") -> Any:
     from tikhonet.model.storage import load as load_file
 
     kind = str(load_file(path)[0].get("estimator"))
-    if kind not in NAMES:
+    if kind not in (*NAMES, "TorchBlocks"):
         raise ModelFormatError(f"{path} must hold one of {', '.join(NAMES)}, got {kind[:80]!r}; use its own load")
     return __getattr__(kind).load(path)
 

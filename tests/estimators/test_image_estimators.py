@@ -1,12 +1,16 @@
 """Estimators of images: arrays in their shape, networks by name, one scale for each channel."""
 
+import math
+
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
+from torch.utils.data import DataLoader, TensorDataset
 
 import tikhonet
 from tests.trainer.test_images import stripes
-from tikhonet import BCDClassifier, Conv2d, GlobalAverage, Network
+from tikhonet import BCDClassifier, BCDFeatures, BCDHasher, BCDRegressor, Conv2d, GlobalAverage, Network
 from tikhonet.model.scaling import Scaling
 from tikhonet.network.errors import ArgumentError
 
@@ -77,13 +81,89 @@ def test_pixels_of_a_channel_share_one_scale():
         ({"network": "small-conv", "input_shape": (6, 6)}, (30, 36), "input_shape"),
         ({"network": "small-conv"}, (30, 35), "input_shape"),
         ({"network": "no-such"}, (30, 36), "network"),
-        ({"network": NETWORK}, (30, 1, 7, 7), "network"),
+        ({"network": NETWORK}, (30, 1, 7, 7), "X"),
+        ({"network": NETWORK}, (30, 49), "network"),
+        ({"network": "small-conv"}, (30, 28, 28, 1), "X"),
+        ({"network": "small-conv"}, (30, 9, 9, 3), "X"),
+        ({"network": "small-conv", "input_shape": (2, 6, 6)}, (30, 36), "input_shape"),
+        ({"network": "small-conv", "n_bins": 4}, (30, 36), "X"),
     ],
 )
 def test_a_shape_that_does_not_fit_is_refused_by_name(parameters, shape, argument):
     with pytest.raises(ArgumentError) as caught:
-        BCDClassifier(**parameters).fit(np.ones(shape), np.arange(30) % 2)
+        BCDClassifier(**parameters).fit(np.arange(math.prod(shape), dtype=float).reshape(shape), np.arange(30) % 2)
     assert caught.value.argument == argument
+
+
+@pytest.mark.filterwarnings("ignore:.* stopped short")
+@pytest.mark.parametrize("shape", [(1, 12, 3), (2, 6, 3), (4, 3, 3), (12, 3)])
+def test_a_network_by_name_takes_images_in_their_own_shape(shape, tmp_path):
+    X, y = images()
+    X, full = X.reshape(-1, *shape), (1,) * (3 - len(shape)) + shape
+    model = BCDClassifier(network="small-conv", max_iter=1, random_state=0).fit(X, y, X_val=X[:20], y_val=y[:20])
+    assert model.network_.shapes[0] == full
+    assert model.input_shape is None
+    model.save(tmp_path / "m")
+    loaded, rows = tikhonet.load(tmp_path / "m"), X.reshape(len(X), -1)
+    for given in (X, rows, X.reshape(-1, *full)):
+        np.testing.assert_array_equal(loaded.decision_function(given), model.decision_function(X))
+    for one in (model, loaded):
+        assert one.partial_fit(X, y).partial_fit(rows, y).network_.shapes[0] == full
+    assert model.set_params(warm_start=True).fit(rows, y).network_.shapes[0] == full
+    other = images()[0]
+    assert model.set_params(warm_start=False).fit(other, y).network_.shapes[0] == (1, 6, 6)
+    with pytest.raises(ArgumentError, match=r"must hold images of shape \(1, 6, 6\) .* got shape \(240, 3, 6, 6\)"):
+        model.predict(np.repeat(other, 3, axis=1))
+    with pytest.raises(ValueError, match="0 sample"):
+        model.predict(other[:0])
+
+
+@pytest.mark.filterwarnings("ignore:.* stopped short")
+def test_every_way_to_fit_takes_images_in_their_own_shape():
+    X, y = images()
+    X, quick = X.reshape(-1, 2, 6, 3), {"network": "small-conv", "max_iter": 1, "random_state": 0}
+    loader = DataLoader(TensorDataset(torch.from_numpy(X), torch.from_numpy(y)), batch_size=40)
+    fits = (
+        BCDClassifier(**quick).fit(loader, X_val=X[:9], y_val=y[:9]),
+        BCDClassifier(**quick).fit(loader, X_val=loader),
+        BCDRegressor(**quick).fit(X, y.astype(float)),
+        BCDFeatures(**quick).fit(X, y),
+        BCDHasher(16, **quick).fit(X, y),
+        BCDClassifier(**quick, memory_budget="500MB").fit(X, y),
+        BCDClassifier(**quick, memory_budget="500MB").fit([(X[:100], y[:100]), (X[100:], y[100:])]),
+    )
+    for fitted in fits:
+        assert fitted.network_.shapes[0] == (2, 6, 3)
+        assert len(fitted.transform(X)) == len(X)
+
+
+def test_a_budget_of_memory_takes_images_as_their_rows():
+    X, y = images()
+    model = BCDClassifier(network=NETWORK, **QUICK, memory_budget="500MB")
+    one, two = (clone(model).fit(given, y) for given in (X, X.reshape(-1, 36)))
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+@pytest.mark.parametrize("network", ["small-conv", NETWORK])
+@pytest.mark.parametrize("budget", [None, "500MB"])
+def test_a_pixel_that_is_missing_is_refused_in_training_and_the_mean_later(network, budget):
+    X, y = images()
+    model = BCDClassifier(network=network, **QUICK, memory_budget=budget).fit(X, y)
+    gaps = X.copy()
+    gaps[7, 0, 2, 3] = gaps[90, 0, 0, 0] = np.nan
+    with pytest.raises(ArgumentError, match=r"a number in each pixel .* got none in row 7, column 15; replace"):
+        clone(model).fit(gaps, y)
+    filled = np.where(np.isnan(gaps), model.model_.scaling.shift.reshape(1, 6, 6), gaps)
+    np.testing.assert_array_equal(model.predict_proba(gaps), model.predict_proba(filled))
+
+
+@pytest.mark.filterwarnings("ignore:.* stopped short")
+def test_images_are_read_as_rows_where_input_shape_says_so():
+    X, y = images(320)
+    by_shape = BCDClassifier(input_shape=np.array((1, 6, 6)), max_iter=2, random_state=0).fit(X, y)
+    by_rows = BCDClassifier(max_iter=2, random_state=0).fit(X.reshape(-1, 36), y)
+    assert by_shape.network_.widths[0] > 36  # pieces of the numbers are inputs too
+    np.testing.assert_array_equal(by_shape.predict_proba(X), by_rows.predict_proba(X.reshape(-1, 36)))
 
 
 def test_validation_rows_may_be_images():

@@ -208,7 +208,11 @@ def bad(value):
         ({}, lambda model: model.fit(loader(), np.ones(240)), "y and sample_weight must be None"),
         ({}, lambda model: model.fit(bad(np.nan)), "batch 2"),
         ({}, lambda model: model.fit(DataLoader(torch.ones(5, 1, 6, 6))), r"batches \(X, y\)"),
-        ({}, lambda model: model.fit(DataLoader(TensorDataset(torch.ones(5, 1, 7, 7), torch.ones(5)))), "network must"),
+        (
+            {},
+            lambda model: model.fit(DataLoader(TensorDataset(torch.ones(5, 1, 7, 7), torch.ones(5)))),
+            "X must hold images",
+        ),
         ({}, lambda model: model.fit(loader(0, shuffle=False)), "at least one batch"),
         ({"batch_size": 10}, lambda model: model.fit(loader()), "batch_size must be 'auto'"),
         ({"solver": "proximal"}, lambda model: model.fit(loader()), "solver must be 'stochastic'"),

@@ -25,10 +25,11 @@ from shutil import copyfile
 import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
+from torch import nn
 
 from tests.faults.kills import FITS, X, Y
 from tests.fuzz.mutants import mutate
-from tikhonet import BCDClassifier, BCDFeatures, BCDRegressor, Checkpoint, Network
+from tikhonet import BCDClassifier, BCDFeatures, BCDRegressor, Checkpoint, Network, TorchBlocks, from_torch
 from tikhonet.data import DataError, read_folder, read_table
 from tikhonet.estimators.checkpoints import CheckpointWarning, Stopped
 from tikhonet.hashing import BCDHasher, HammingIndex
@@ -122,6 +123,9 @@ def model_files(folder):
     for name, estimator in made.items():
         estimator.save(folder / name)
         yield name, folder / name, use_estimator(type(estimator))
+    module = nn.Sequential(nn.Conv2d(1, 2, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 3))
+    from_torch(module, (1, 3, 3)).save(folder / "module")
+    yield "module", folder / "module", use_module
     CSRModel.save(made["classifier"].to_csr(), folder / "csr")
     yield "csr", folder / "csr", use_csr
 
@@ -199,6 +203,11 @@ def use_estimator(cls):
                 assert found.dtype.kind in "biUO" or np.isfinite(found).all(), f"{method} is not finite"
 
     return use
+
+
+def use_module(path):
+    read = TorchBlocks.load(path)
+    assert read.to_torch()(torch.ones(2, *read.network.shapes[0])).shape == (2, len(read.V))
 
 
 def use_state(name):

@@ -9,8 +9,22 @@ from hypothesis import given, settings
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
+import tikhonet
 from tests.strategies import image_networks, networks, normal, seeds
-from tikhonet import BIAS, Blocks, ClippedReLU, Conv2d, GlobalAverage, Identity, Network, TorchBlocks, from_torch
+from tikhonet import (
+    BIAS,
+    AvgPool2d,
+    Blocks,
+    ClippedReLU,
+    Conv2d,
+    GlobalAverage,
+    Identity,
+    Network,
+    TorchBlocks,
+    from_torch,
+)
+from tikhonet.model import storage
+from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.errors import ArgumentError
 
 
@@ -128,6 +142,46 @@ def test_images_may_be_flattened_in_any_way_that_keeps_a_row_for_each(flatten):
     check(Functions(lambda m, x: m.head(F.relu(m.dense(flatten(relu(m.conv(x)))))), **layers), (1, 6, 6))
 
 
+def test_a_mean_of_whole_images_is_an_image_of_one_pixel_until_it_is_flattened():
+    torch.manual_seed(0)
+    first = nn.Conv2d(1, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1)
+    flat = check(nn.Sequential(*first, nn.Flatten(), nn.Linear(4, 2)), (1, 6, 5))
+    assert flat.network == Network.sequential((1, 6, 5), Conv2d(4, 3), GlobalAverage())
+    head = check(nn.Sequential(*first, nn.Conv2d(4, 8, 1), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2)), (1, 6, 5))
+    assert head.network == Network.sequential((1, 6, 5), Conv2d(4, 3), AvgPool2d((4, 3)), Conv2d(8, 1))
+    window = check(nn.Sequential(*first[:2], nn.AvgPool2d((4, 3)), nn.Flatten(), nn.Linear(4, 2)), (1, 6, 5))
+    assert window.network == Network.sequential((1, 6, 5), Conv2d(4, 3), AvgPool2d((4, 3)))
+    layers = {"conv": nn.Conv2d(1, 4, 3), "squeeze": nn.Conv2d(4, 2, 1), "head": nn.Linear(4, 2)}
+    back = nn.Conv2d(2, 4, 1)
+
+    def forward(self, x):
+        pixel = F.relu(self.conv(x)).mean((2, 3), keepdim=True)
+        return self.head((self.back(F.relu(self.squeeze(pixel))) + pixel).relu().flatten(1))
+
+    assert check(Functions(forward, **layers, back=back), (1, 6, 5)).network.shapes[2] == (4, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "mean", [nn.AdaptiveAvgPool2d(1), Functions(lambda self, x: x.mean((2, 3), keepdim=True))], ids=["pool", "mean"]
+)
+def test_a_mean_that_nothing_flattens_is_refused_as_torch_refuses_it(mean):
+    module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), mean, nn.Linear(4, 2))
+    with pytest.raises(RuntimeError):
+        module(torch.ones(2, 1, 6, 6))
+    with pytest.raises(ArgumentError, match=r"must flatten images of shape \(4, 1, 1\) before '3'"):
+        from_torch(module, (1, 6, 6))
+
+
+def test_layers_may_be_called_by_the_names_of_their_arguments():
+    def forward(self, x):
+        u = F.adaptive_avg_pool2d(F.relu(input=self.conv(input=x)), output_size=1)
+        return self.head(input=torch.flatten(input=self.same(input=u), start_dim=1))
+
+    check(Functions(forward, conv=nn.Conv2d(1, 4, 3), same=nn.Identity(), head=nn.Linear(4, 2)), (1, 6, 6))
+    with pytest.raises(ArgumentError, match="calls 'a' with 2 inputs; give it one"):
+        from_torch(Functions(lambda self, x: self.a(x, x), a=nn.Linear(3, 2)), 3)
+
+
 def test_reading_leaves_the_module_and_writing_asks_for_the_same_layers():
     module = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
     before = copy.deepcopy(module.state_dict())
@@ -157,6 +211,10 @@ def test_labels_that_are_words_are_refused():
     read = from_torch(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), 4)
     with pytest.raises(ArgumentError, match=r"y must hold numbers, got .*cat.*; number the classes"):
         read.fit(normal(2, 4).float(), np.array(["cat", "dog"]))
+
+
+class Own(nn.Linear):
+    """A class of one's own, into which torch.fx looks."""
 
 
 def chain(*layers: nn.Module) -> nn.Module:
@@ -202,6 +260,17 @@ def branches(x: torch.Tensor) -> torch.Tensor:
         (Functions(lambda self, x: self.a(x).relu().mean(-1), a=nn.Conv2d(1, 1, 1)), "means over dimensions -1"),
         (Functions(lambda self, x: self.a(x).clamp(min=0), a=nn.Conv2d(1, 1, 1)), "'clamp' .* use nn.ReLU"),
         (Functions(lambda self, x: x.flatten(dims=1)), "calls 'flatten' in a way that is not supported"),
+        (chain(nn.Mish()), "a Mish, .* use nn.ReLU"),
+        (chain(nn.Threshold(0.1, 0)), "a Threshold, .* use nn.ReLU"),
+        (chain(nn.ReLU(), nn.ConvTranspose2d(2, 2, 2)), "a ConvTranspose2d, .* no layer here makes larger images"),
+        (chain(nn.ReLU(), nn.Upsample(2)), "an? Upsample, .* no layer here makes larger images"),
+        (Functions(lambda self, x: F.interpolate(x, 12)), "'interpolate' .* no layer here makes larger images"),
+        (Functions(lambda self, x: torch.cat([x, x], 1)), "'cat' .* add layers in place of joining them"),
+        (Functions(lambda self, x: self.a(x) - x, a=nn.Conv2d(1, 1, 1)), "'sub' .* change the sign of the weights"),
+        (Functions(lambda self, x: x * x), "'mul' .* multiply the weights behind it"),
+        (Functions(lambda self, x: x / 2), "'truediv' .* divide the weights behind it"),
+        (Functions(lambda self, x: x.amax((2, 3))), "'amax' .* a maximum is no linear operator"),
+        (nn.Sequential(nn.Flatten(), Own(36, 2)), "the parameter '1.weight' of 1, a Own, by hand.* call them"),
         (nn.Sequential(nn.ZeroPad2d(1), nn.Conv2d(1, 2, 3)), "a ZeroPad2d, .* give the convolution .* its padding"),
         (nn.Sequential(nn.LazyConv2d(2, 3)), "a LazyConv2d, .* call the module once"),
         (Functions(lambda self, x: branches(x)), "cannot be traced by torch.fx"),
@@ -211,3 +280,49 @@ def test_what_cannot_be_read_is_refused_by_name_with_what_to_do(module, words):
     with pytest.raises(ArgumentError, match=words) as caught:
         from_torch(module, (1, 6, 6))
     assert caught.value.argument in ("module", "edges")
+
+
+def test_a_module_that_was_read_has_a_file(tmp_path):
+    torch.manual_seed(0)
+    read, path = from_torch(Residual(), (2, 8, 8)), tmp_path / "module.tikhonet"
+    read.save(path)
+    loaded = tikhonet.load(path)
+    assert same(loaded, read)
+    module = loaded.write(Residual()).eval()
+    X = normal(4, 2, 8, 8).float()
+    torch.testing.assert_close(module(X).detach(), scores(read, X))
+
+
+@pytest.mark.parametrize(
+    ("header", "changed"),
+    [
+        ({"estimator": "BCDClassifier"}, {}),
+        ({"network": None}, {}),
+        ({}, {"V": torch.ones(2, 5)}),
+        ({}, {"V": torch.ones(2, 3).long()}),
+        ({}, {"intercept": torch.ones(3)}),
+        ({}, {"intercept": torch.tensor(1.0)}),
+        ({}, {"W.1.0": torch.ones(3, 5)}),
+        ({}, {"V": None}),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(header, changed, tmp_path):
+    read, path = from_torch(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), 4), tmp_path / "m"
+    read.save(path)
+    old, tensors = storage.load(path)
+    storage.save(path, old | header, {name: M for name, M in (tensors | changed).items() if M is not None})
+    with pytest.raises(ModelFormatError, match="does not hold a whole TorchBlocks"):
+        TorchBlocks.load(path)
+
+
+def test_what_was_read_is_shown_without_its_weights():
+    read = from_torch(nn.Sequential(nn.Linear(40, 30), nn.ReLU(), nn.Linear(30, 2)), 40)
+    assert repr(read) == f"TorchBlocks(network={read.network!r})"
+
+
+def test_the_scores_of_a_model_are_those_of_images_in_their_shape():
+    read, X = from_torch(Residual(), (2, 8, 8)), normal(4, 2, 8, 8).numpy()
+    model = read.to_model()
+    assert np.array_equal(model.scores(X), model.scores(X.reshape(4, -1)))
+    with pytest.raises(ArgumentError, match="X must hold images 2x8x8, or rows of 128 numbers"):
+        model.scores(X[:, :1])

@@ -137,6 +137,24 @@ def test_grams_are_the_same_sums_however_few_patches_fit(monkeypatch):
     torch.testing.assert_close(network.design(1, U).gram(torch.arange(7.0).double()), weighted)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_of_large_images_every_kth_patch_is_taken_as_many_as_are_enough(monkeypatch, groups):
+    network = Network.sequential((2, 30, 32), Conv2d(4, 3, padding=1, groups=groups))
+    U, weight = network.layers(normal(20, 2 * 30 * 32)), torch.arange(20.0).double()
+    design, entries = network.design(1, U), 18 // groups + 1
+    whole, all_weights = design.few(weight)
+    assert len(whole) == groups * 16 * 960
+    assert torch.equal(design.few()[0], whole)
+    monkeypatch.setattr("tikhonet.network.designs.MOST", 16 * 960 * groups * entries // 8)
+    some, weights = design.few(weight)
+    assert len(some) == len(weights) == groups * 16 * 107  # every 9th, since 8 divides the width
+    places = torch.arange(0, 960, 9)
+    assert torch.equal(some, whole.view(groups, 16, 960, -1)[:, :, places].flatten(0, 2))
+    assert torch.equal(weights, all_weights.view(groups, 16, 960)[:, :, places].flatten())
+    monkeypatch.setattr("tikhonet.network.designs.MOST", 1)
+    assert 8 * entries < len(design.few()[0]) < 14 * entries
+
+
 def test_a_lenet_takes_five_lines_and_shows_its_shapes():
     network = Network.sequential((1, 28, 28), *LENET)
     assert network.shapes == ((1, 28, 28), (6, 28, 28), (6, 14, 14), (16, 10, 10), (16, 5, 5), (120,), (84,))

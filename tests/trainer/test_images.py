@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from tests.strategies import make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (
@@ -16,7 +16,9 @@ from tikhonet import (
     Conv2d,
     GlobalAverage,
     Network,
+    NetworkDescent,
     Problem,
+    Status,
     Stochastic,
     compact,
     from_torch,
@@ -166,6 +168,50 @@ def test_what_a_module_cannot_be_fitted_to_is_refused_by_name(X, y, argument, wo
     with pytest.raises(ArgumentError, match=words) as caught:
         read.fit(X, y)
     assert caught.value.argument == argument
+
+
+def test_a_number_that_is_none_ends_the_fit_of_a_module_by_an_error():
+    (X, Y), read = stripes(400), from_torch(module_of_stripes(), (1, 6, 6))
+    images, y, solver = X.view(-1, 1, 6, 6), Y.argmax(1), Stochastic(epochs=2, batch_size=50)
+    images[300, 0, 0, 0] = torch.nan
+    for rows in ((images, y), (DataLoader(TensorDataset(images, y), batch_size=50),)):
+        with pytest.raises(ArgumentError, match=r"after 0 epochs: batch \d of epoch 1 holds NaN .* in X; replace"):
+            read.fit(*rows, solver=solver)
+    fitted = read.fit(images[:200], y[:200], solver=solver)
+    assert read.run is None
+    assert [epoch.number for epoch in fitted.run.epochs] == [1, 2]
+    assert fitted.run.status is Status.FINISHED
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_module_of_16_bits_is_trained_in_32(dtype):
+    (X, Y), module = stripes(200), module_of_stripes().to(dtype)
+    fitted = from_torch(module, (1, 6, 6)).fit(X, Y.argmax(1), solver=Stochastic(epochs=1, batch_size=50))
+    assert fitted.V.dtype is torch.float32
+    assert fitted.write(module)[0].weight.dtype is dtype
+    torch.testing.assert_close(module[4].weight, fitted.V.to(dtype))
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        return iter(())
+
+
+def test_a_data_set_is_fitted_as_its_loader():
+    (X, Y), read = stripes(205), from_torch(module_of_stripes(), (1, 6, 6))
+    rows, solver = TensorDataset(X.view(-1, 1, 6, 6), Y.argmax(1)), Stochastic(epochs=1, batch_size=50)
+    by_hand = read.fit(DataLoader(rows, batch_size=52, shuffle=True), solver=solver)  # four batches, none of five rows
+    assert torch.equal(read.fit(rows, solver=solver).V, by_hand.V)
+    with pytest.raises(ArgumentError, match=r"got an Endless; use DataLoader\(X, batch_size=50\)"):
+        read.fit(Endless(), solver=solver)
+
+
+@pytest.mark.parametrize("solver", [BlockDescent(), NetworkDescent(), Stochastic])
+def test_other_solvers_of_a_module_are_refused_with_the_way_to_run_them(solver):
+    (X, Y), read = stripes(20), from_torch(module_of_stripes(), (1, 6, 6))
+    with pytest.raises(ArgumentError, match="solver must be of type Stochastic or SameBits or None, got") as caught:
+        read.fit(X, Y, solver=solver)
+    assert caught.value.argument == "solver"
 
 
 def test_images_may_come_in_their_shape_to_every_solver():

@@ -279,6 +279,11 @@ def open_model(path: Path) -> SavedModel:
     if not path.exists():
         raise Failure(f"{path} does not exist; name a file that `tikhonet fit` wrote")
     estimator = load_estimator(path)
+    if type(estimator).__name__ not in TASKS:
+        raise Failure(
+            f"{path} holds a module of torch, without scaling and labels; go on in Python: "
+            f"tikhonet.load({str(path)!r}).to_model()"
+        )
     # The columns are put in order here; scikit-learn would warn of every array without names.
     names = [str(name) for name in vars(estimator).pop("feature_names_in_", ())]
     return SavedModel(path, storage.load(path)[0], estimator, names)

@@ -79,7 +79,7 @@ class AveragedEstimator(BCDEstimator):
 
     def _sized(self, rows: int, inputs: Inputs) -> Self:
         """This estimator with what suits so many different rows and its columns in place of "auto"."""
-        sized = copy(self)
+        sized = inputs.shaped(self)
         if isinstance(self.n_bins, str) and self._bins(inputs.seen.n_features_in_):
             suited = next(suited for below, suited in self._by_rows if rows < below)
             for name, value in suited.items():

@@ -181,7 +181,7 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         target = self._target(check_classes(classes, self.classes_ if self._last else None))
         rows = inputs.rows(X, target.in_numbers(y), weight)
         rows = weigh(rows, target.factors(self.class_weight, rows))
-        return self._keep(fit_more(self._going_on(), rows, target, self._last), inputs)
+        return self._keep(fit_more(inputs.shaped(self._going_on()), rows, target, self._last), inputs)
 
     def _cuts(self, rows: int) -> bool:
         """Only for the average of two networks, where nothing else is asked for."""

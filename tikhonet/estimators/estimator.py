@@ -95,7 +95,7 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
 
     def _fit_networks(self, inputs: Inputs, rows: Rows, target: Target, validation: Sequence[Rows]) -> Self:
         """Train one network on these rows; estimators of tables may train several."""
-        return self._keep(fit(self, rows, target, validation=validation, last=self._last), inputs)
+        return self._keep(fit(inputs.shaped(self), rows, target, validation=validation, last=self._last), inputs)
 
     def _sized(self, rows: int, inputs: Inputs) -> Self:
         """This estimator with what suits so many different rows and its columns in place of "auto"."""

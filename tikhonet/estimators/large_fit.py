@@ -122,8 +122,9 @@ def fit_large(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     """Fit within `memory_budget`: survey the rows, learn the columns, scale to disk, train on the rows there."""
     bytes_of(estimator.memory_budget)
     check_allowed(estimator)
-    stream, inputs, reduce = Stream.of(X, y, sample_weight), Inputs(estimator), current_reduce()
+    inputs, reduce = Inputs(estimator), current_reduce()
     inputs.begin_anew()
+    stream = Stream.of(inputs.images(X), y, sample_weight)
     columns = inputs.columns_of(next(iter(stream.checked(1))).X, stream.names)
 
     def room(parameters: Any, rows: float, outputs: int, width: int, networks: int = 1) -> Room:
@@ -131,7 +132,7 @@ def fit_large(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         found.check()
         return found
 
-    size = room(estimator, stream.rows or 1, 1, columns).piece
+    size = room(inputs.shaped(estimator), stream.rows or 1, 1, columns).piece
     survey = Survey.of(tables(inputs, stream, size))
     target = estimator._target_of(survey.y)
     Y = target.in_numbers(survey.y)
@@ -172,7 +173,7 @@ def learn(estimator: Any, inputs: Inputs, stream: Stream, survey: Survey, size: 
     for table, _, weight in tables(inputs, stream, size):
         summaries.add(inputs.as_columns(table), weight)
     columns = summaries.columns(bins)
-    inputs.columns = None if columns.encoding.bare else columns
+    inputs.columns = inputs.bare(columns, (table for table, _, _ in tables(inputs, stream, size)))
     moments: Moments | None = None
     for table, _, weight in tables(inputs, stream, size):
         X = inputs.inputs_of(table)

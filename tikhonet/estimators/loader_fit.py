@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader
 from tikhonet.estimators.checks import check_magnitude
 from tikhonet.estimators.fitting import Fitted, Plan, draw_seed, set_up, started, warm_start
 from tikhonet.estimators.large_rows import Keys, Moments
-from tikhonet.estimators.networks import flat_rows
+from tikhonet.estimators.networks import flat_rows, with_shape
 from tikhonet.estimators.parameters import build_problem
 from tikhonet.estimators.rows import Floats, Rows, fingerprint, in_order, joined
 from tikhonet.estimators.sessions import session_of
@@ -50,9 +50,9 @@ PLAIN: dict[str, tuple[Any, ...]] = {
 Labels = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Loaded:
-    """The batches of a loader as flat rows and labels, each of them checked."""
+    """The batches of a loader as flat rows and labels, each of them checked; the first says the shape of images."""
 
     estimator: Any
     loader: DataLoader[Any]
@@ -63,8 +63,9 @@ class Loaded:
         for number, batch in enumerate(self.loader):
             if not isinstance(batch, (tuple, list)) or len(batch) != 2:
                 raise self.refused(f"must give batches (X, y), got {type(batch).__name__}", number)
-            X = np.asarray(flat_rows(self.estimator, np.asarray(batch[0]), self.name))
-            y = np.asarray(batch[1])
+            X, y = np.asarray(batch[0]), np.asarray(batch[1])
+            self.estimator = with_shape(self.estimator, X)
+            X = flat_rows(self.estimator, X, self.name)
             if X.ndim != 2 or X.dtype.kind not in "buif" or X.shape[1] != (width or X.shape[1]):
                 raise self.refused(f"must hold numbers with {width or 'some'} columns, got {X.dtype} {X.shape}", number)
             if len(y) != len(X):
@@ -214,7 +215,8 @@ def fit_loader(
     batches = Loaded(estimator, loader)
     if estimator.checkpoint is not None:
         check_repeatable(batches)
-    survey, inputs, parameters = Survey.of(batches), Inputs(estimator), copy(estimator)
+    survey = Survey.of(batches)
+    inputs, parameters = Inputs(batches.estimator), copy(batches.estimator)
     parameters.batch_size, width = survey.batch, len(survey.moments.mean)
     inputs.columns, inputs.last, inputs.seen.n_features_in_ = None, None, width
     vars(inputs.seen).pop("feature_names_in_", None)
@@ -223,7 +225,7 @@ def fit_loader(
     scaling = warm.model.scaling if warm else survey.moments.scaling(parameters._network(width).shapes[0])
     rows, read, unit = surveyed(parameters, batches, survey, scaling)
     if is_loader(X_val) and y_val is None:
-        X_val, y_val = Loaded(estimator, X_val, "X_val").gathered()
+        X_val, y_val = Loaded(parameters, X_val, "X_val").gathered()
     several = {"multi_output": np.ndim(survey.labels) > 1}
     held_out = [in_order(read(*part)) for part in inputs.validation(X_val, y_val, eval_set, **several)]
     with (

@@ -57,7 +57,7 @@ class Parameters(BaseEstimator):
         first layer is of images, the pixels of a channel are scaled by one number, and else each column by its own.
     input_shape : (channels, height, width), default=None
         The shape of the images in X, where X may be an array of images or of rows; None is that of `network`, and for
-        a network by name that of squares, grey or in three colours.
+        a network by name that of the array of images, or for rows that of squares, grey or in three colours.
     skip : bool, default=False
         Add an identity edge between any two layers of equal width that are not neighbours, the input among them: with
         three hidden layers as wide as the input this is the paper's network, and its biases.

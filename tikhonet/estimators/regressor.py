@@ -169,7 +169,7 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
                     f"got {rows.Y.shape[1]}; use fit to begin anew",
                 )
             target = Numbers(self._loss(), self.head, known.single, known.standard)
-        return self._keep(fit_more(self._going_on(), rows, target, last), inputs)
+        return self._keep(fit_more(inputs.shaped(self._going_on()), rows, target, last), inputs)
 
     def predict(self, X: Any) -> Floats:
         """The numbers, in the units and the shape of y.

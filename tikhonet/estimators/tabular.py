@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -14,13 +15,14 @@ from tikhonet.estimators.all_ranks import anywhere
 from tikhonet.estimators.checks import check_magnitude, check_validation, check_weights, validation_sets
 from tikhonet.estimators.column_summaries import learn_columns
 from tikhonet.estimators.frames import array_columns, chosen_columns, frame_columns, frame_names, is_frame, is_mixed
-from tikhonet.estimators.networks import flat_rows
+from tikhonet.estimators.networks import flat_rows, shape_of, takes_images, with_shape
 from tikhonet.estimators.rows import Floats, Rows, canonical, dense
 from tikhonet.model.column import Values
 from tikhonet.model.columns import Columns
 from tikhonet.model.model import Model
 from tikhonet.network.errors import ArgumentError
 
+Estimator = TypeVar("Estimator")
 Table = Floats | list[Values]
 """A matrix of numbers, or columns."""
 NO_LABELS = "no_validation"
@@ -34,17 +36,20 @@ class Inputs:
     """
 
     def __init__(self, estimator: Any) -> None:
-        self.seen = copy(estimator)
+        self.seen, self.shape = copy(estimator), estimator.input_shape
         self.last: Model | None = estimator._last.model if estimator._last else None
         self.columns: Columns | None = self.last.columns if self.last else None
+        if self.last and isinstance(self.seen.network, str) and self.shape is None:
+            self.seen.input_shape = shape_of(self.last.network)
 
     def fit(
         self, X: Any, y: Any = NO_LABELS, sample_weight: Any = None, *, anew: bool = True, **options: Any
     ) -> tuple[Floats, Any, Floats]:
         """Rows of numbers, y and the weights; the columns are learned from these rows unless a fit goes on."""
-        X = flat_rows(self.seen, X)
         if anew and not (self.seen.warm_start and self.last and width(X) == self.seen.n_features_in_):
             self.last = self.columns = None
+            self.seen.input_shape = self.shape
+        X = self.images(X)
         table, y = self._read(X, y, "X", anew or self.last is None, options)
         weight = check_weights(sample_weight, table[0].array if isinstance(table, list) else table)
         if self.last is None:
@@ -62,15 +67,21 @@ class Inputs:
             check_validation(X, y, self.seen.n_features_in_, X_name, y_name)
             yield *self.check(X, y, X_name, **options), y_name
 
+    def images(self, X: Any) -> Any:
+        """Images as rows; their shape is known from then on."""
+        self.seen = with_shape(self.seen, X)
+        return flat_rows(self.seen, X)
+
     def begin_anew(self) -> None:
         """Forget what an earlier fit has learned."""
         self.last = self.columns = None
+        self.seen.input_shape = self.shape
         for name in ("n_features_in_", "feature_names_in_"):
             vars(self.seen).pop(name, None)
 
     def columns_of(self, X: Any, names: tuple[str, ...] = ()) -> int:
         """The number of columns of the first rows of a stream, which is known from then on with their names."""
-        self._read(flat_rows(self.seen, X), NO_LABELS, "X", True, {})
+        self._read(self.images(X), NO_LABELS, "X", True, {})
         if names:
             self.seen.feature_names_in_ = np.array(names, dtype=object)
         return int(self.seen.n_features_in_)
@@ -112,6 +123,20 @@ class Inputs:
         if self.last is not None and np.isnan(encoded).any():
             encoded = np.where(np.isnan(encoded), self.last.scaling.shift, encoded)
         return encoded
+
+    def bare(self, columns: Columns, tables: Iterable[Table]) -> Columns | None:
+        """The columns that these tables have shown; None where each is one number, as all pixels of images must be."""
+        if columns.encoding.bare:
+            return None
+        if takes_images(self.seen.network):
+            raise ArgumentError("X", f"X must hold a number in each pixel where network takes images, {odd(tables)}")
+        return columns
+
+    def shaped(self, estimator: Estimator) -> Estimator:
+        """The estimator with the shape of its images, where a network by name leaves `input_shape` open."""
+        shaped = copy(estimator)
+        vars(shaped)["input_shape"] = self.seen.input_shape
+        return shaped
 
     def give(self, estimator: Any) -> None:
         """Set number and names of the columns that were seen."""
@@ -181,8 +206,7 @@ class Inputs:
         bins = 0 if stream else self.seen._bins(self.seen.n_features_in_)
         if isinstance(table, np.ndarray) and not bins and not anywhere(bool(np.isnan(table).any())):
             return None
-        columns = learn_columns(self.as_columns(table), weight, bins)
-        return None if columns.encoding.bare else columns
+        return self.bare(learn_columns(self.as_columns(table), weight, bins), [table])
 
     def _numbers(self, table: Table) -> Floats:
         if isinstance(table, np.ndarray):
@@ -190,7 +214,19 @@ class Inputs:
         return (self.columns or Columns.of_numbers(self.names)).rows(table)
 
 
+def odd(tables: Iterable[Table]) -> str:
+    """The end of the sentence that refuses columns of these tables for images."""
+    start = 0
+    for table in tables:
+        absent = np.isnan(table) if isinstance(table, np.ndarray) else np.stack([v.missing for v in table], 1)
+        if absent.any():
+            row, column = np.argwhere(absent)[0]
+            return f"got none in row {start + row}, column {column}; replace what is missing, by np.nan_to_num say"
+        start += len(absent)
+    return "got categories or pieces; leave n_bins and categorical_features as they are"
+
+
 def width(X: Any) -> int | None:
-    """How many columns X has; None where it is no table."""
+    """How many numbers a row of X, or an image, has; None where X holds neither."""
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
-    return int(shape[1]) if len(shape) == 2 else None
+    return math.prod(shape[1:]) if len(shape) in (2, 3, 4) else None

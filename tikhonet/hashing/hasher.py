@@ -151,7 +151,7 @@ class BCDHasher(BCDEstimator):
         if self.structure == "open":
             self._check_open(supervision.kind)
             target = replace(target, opens=True)
-        return self._keep(fit(self, rows, target, last=self._last), inputs)
+        return self._keep(fit(inputs.shaped(self), rows, target, last=self._last), inputs)
 
     def _check_sources(self, y: Any, similarity: Any) -> None:
         """Raise where there is both a y and a similarity, or neither for what needs one."""

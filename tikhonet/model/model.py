@@ -90,7 +90,8 @@ class Model:
         return self.inputs if self.columns is None else len(self.columns.encoding.fields)
 
     def scaled(self, X: Floats, dtype: Any = np.float64) -> Floats:
-        """The inputs of the network for rows of numbers."""
+        """The inputs of the network for rows of numbers; images may come in their shape."""
+        X = self.network.rows(X)
         return self.scaling(X if self.encoding is None else self.encoding(X), dtype)
 
     @property

@@ -7,16 +7,23 @@ fitted.write(module)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import NoneType
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, fx, nn
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+from tikhonet.descent.result import Status
+from tikhonet.model import storage
 from tikhonet.model.heads import Head
 from tikhonet.model.model import Label, Model
+from tikhonet.model.model_file import network_from_header, network_header, weight_tensors, weights_from_tensors
+from tikhonet.model.reading import ModelFormatError, refusing
 from tikhonet.model.scaling import Scaling
 from tikhonet.model.torch_building import build_module
 from tikhonet.model.torch_tracing import Reader
@@ -29,10 +36,14 @@ from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.losses import Loss, Squared
 from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.trainer.batches import parts_of
+from tikhonet.trainer.logical_ranks import SameBits
 from tikhonet.trainer.recipe import IMAGES_BATCH
 from tikhonet.trainer.run import Stochastic
+from tikhonet.trainer.training import Training
 
+KIND = "TorchBlocks"
 SQUARED = Squared()
+OTHER_SOLVERS = "run any other on a Problem of this network, and give its blocks to with_blocks"
 UNBOUNDED = 1e30
 """A bound on inputs that no input reaches, and that a float32 can hold."""
 
@@ -53,6 +64,15 @@ class Encoded:
             yield X, self.encode(y), *weight
 
 
+def loader_of(rows: Dataset[Any], size: int) -> DataLoader[Any]:
+    """Batches of about this size, all alike but for the last: a small rest would be noise."""
+    if isinstance(rows, IterableDataset):
+        message = f"X must be a DataLoader, arrays or a Dataset with places, got an {type(rows).__name__}"
+        raise ArgumentError("X", f"{message}; use DataLoader(X, batch_size={size})")
+    count = len(rows)  # type: ignore[arg-type]
+    return DataLoader(rows, batch_size=-(-count // max(1, round(count / size))), shuffle=True)
+
+
 @dataclass(frozen=True, eq=False)
 class TorchBlocks:
     """What a module says: the network, its weights W and V, and the intercept of the last layer.
@@ -69,6 +89,8 @@ class TorchBlocks:
         The bias of the last linear layer.
     owners : dict of (n, m) to tuple of str, optional
         The submodules that have the weights of each edge, several where biases were added up; V's is that of (0, 0).
+    run : Training, optional
+        The run of `fit` that these weights come from, with its status and epochs; None where they were read.
 
     Examples
     --------
@@ -80,26 +102,29 @@ class TorchBlocks:
     """
 
     network: Network
-    W: Weights
-    V: Tensor
-    intercept: Tensor
+    W: Weights = field(repr=False)
+    V: Tensor = field(repr=False)
+    intercept: Tensor = field(repr=False)
     owners: dict[Pair, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    run: Training | None = field(default=None, repr=False, kw_only=True)
 
     def fit(
         self,
         X: Any | Iterable[tuple[Any, ...]],
         y: Any = None,
         *,
-        solver: Stochastic | None = None,
+        solver: Stochastic | SameBits | None = None,
         loss: Loss = SQUARED,
         seed: int = 0,
     ) -> TorchBlocks:
         """The network trained from these weights on, by mini-batches of arrays X and y or of a `DataLoader` X of both.
 
+        Weights of 16 bits are trained in 32, and `write` rounds them again.
+
         Parameters
         ----------
-        X : array-like or DataLoader
-            Images or rows; a `DataLoader` of X and y may change them at every epoch.
+        X : array-like, DataLoader or Dataset
+            Images or rows; a `DataLoader` of X and y may change them at every epoch, and a `Dataset` becomes one.
         y : array-like, default=None
             The number of a class for each row, below the number of scores, or a row of numbers for each.
         solver : Stochastic, default=None
@@ -112,8 +137,14 @@ class TorchBlocks:
         Returns
         -------
         blocks : TorchBlocks
-            The same network with fitted weights; the intercept is zero.
+            The same network with fitted weights; the intercept is zero, and `run` has the epochs.
+
+        Raises
+        ------
+        ArgumentError
+            Where an argument is none of these, and where training came to NaN or infinity.
         """
+        check_type("solver", solver, Stochastic, SameBits, NoneType, remedy=OTHER_SOLVERS)
         problem = Problem(self.network, lift=Fenchel(), gamma=1.0, loss=loss)
 
         def encode(labels: Any) -> Tensor:
@@ -136,8 +167,21 @@ class TorchBlocks:
             solver = Stochastic(batch_size=IMAGES_BATCH) if self.network.has_images else Stochastic()
         if y is None and isinstance(X, Array):
             raise ArgumentError("y", "y must hold a label for each row of an array X, got None; or give a DataLoader X")
+        if y is None and isinstance(X, Dataset):
+            X = loader_of(X, getattr(solver, "batch_size", IMAGES_BATCH))
         rows = (Encoded(X, encode),) if y is None else (X, encode(y))
-        return self.with_blocks(solver.run(problem, *rows, start=self.W, seed=seed, dtype=self.V.dtype).blocks)
+        dtype = torch.promote_types(self.V.dtype, torch.float32)
+        start = {pair: matrix.to(dtype) for pair, matrix in self.W.items()}
+        run = solver.run(problem, *rows, start=start, seed=seed, dtype=dtype)
+        if run.status is Status.NONFINITE:
+            where = run.detail or "a step"
+            raise ArgumentError(
+                "X",
+                f"X and y must be finite and of a size that steps can follow, got NaN or infinity after "
+                f"{len(run.epochs)} epochs: {where}; replace what is missing, bring images to mean 0 and deviation 1, "
+                "or read module.double()",
+            )
+        return replace(self.with_blocks(run.blocks), run=run)
 
     def with_blocks(self, blocks: Blocks, intercept: Tensor | None = None) -> TorchBlocks:
         """The network with fitted weights.
@@ -169,7 +213,7 @@ class TorchBlocks:
         return build_module(self.network, self.W, self.V, self.intercept)
 
     def to_model(self, classes: tuple[Label, ...] = ()) -> Model:
-        """A model of inputs as they are, for files and exports such as C99.
+        """A model of inputs as they are, for exports such as C99.
 
         Parameters
         ----------
@@ -185,6 +229,47 @@ class TorchBlocks:
         scaling = Scaling(0 * ones, ones, -UNBOUNDED * ones, UNBOUNDED * ones)
         head = Head(self.V.double().numpy(), self.intercept.double().numpy())
         return Model(scaling, self.network, self.W, self.V, head, classes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file of the network and its weights, from which `tikhonet.load` makes them again.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it is written whole or not at all.
+        """
+        header = {"estimator": KIND, "network": network_header(self.network)}
+        storage.save(path, header, weight_tensors(self.W) | {"V": self.V, "intercept": self.intercept})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The network and the weights that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        blocks : TorchBlocks
+            Without the run that they came from.
+
+        Raises
+        ------
+        ModelFormatError
+            For any other file.
+        """
+        header, tensors = storage.load(path)
+        with refusing(f"{path} does not hold a whole {KIND}", "save it again"):
+            if header["estimator"] != KIND:
+                raise ModelFormatError(f"it holds a {str(header['estimator'])[:80]}")
+            network, V, intercept = network_from_header(header["network"]), tensors["V"], tensors["intercept"]
+            W = weights_from_tensors(network, tensors)
+            numbers = V.is_floating_point() and intercept.is_floating_point()
+            if V.shape != (len(intercept), network.widths[-1]) or intercept.ndim != 1 or not numbers:
+                raise ModelFormatError(f"V and intercept do not fit the network, got V of {tuple(V.shape)}, {V.dtype}")
+            return cls(network, W, V, intercept)
 
     @torch.no_grad()
     def write(self, module: nn.Module) -> nn.Module:

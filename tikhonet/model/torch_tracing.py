@@ -22,7 +22,7 @@ from tikhonet.model.torch_values import HEAD, KNOWN, Found, Layer, Sum, Term, Va
 from tikhonet.network.activation import Activation, ClippedReLU, ReLU
 from tikhonet.network.edges import Dense, Edge, Identity
 from tikhonet.network.graph import BIAS, Network, Pair
-from tikhonet.network.image_edges import GlobalAverage
+from tikhonet.network.image_edges import AvgPool2d, GlobalAverage
 from tikhonet.network.shapes import Shape
 
 
@@ -81,10 +81,21 @@ class Reader:
         return torch.stack(parts).sum(0)
 
     def step(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+        if "input" in kwargs:
+            args, kwargs = (kwargs["input"], *args), {name: part for name, part in kwargs.items() if name != "input"}
         if node.op == "call_module":
             owner = str(node.target)
+            if len(args) != 1 or kwargs:
+                raise refuse(f"module calls {owner!r} with {len(args) + len(kwargs)} inputs; give it one")
             return self.call_module(owner, self.module.get_submodule(owner), args[0])
         name = getattr(node.target, "__name__", str(node.target))
+        if node.op == "get_attr":
+            owner = name.rpartition(".")[0]
+            kind = type(self.module.get_submodule(owner)).__name__
+            raise refuse(
+                f"module uses the parameter {name!r} of {owner or 'its own'}, a {kind}, by hand; "
+                "let nn.Linear or nn.Conv2d themselves, of no other class, have the weights, and call them"
+            )
         known = {"call_function": FUNCTIONS, "call_method": METHODS}.get(node.op, {}).get(node.target)
         if known:
             try:
@@ -101,7 +112,7 @@ class Reader:
                 self.used.add(owner)
                 return self.linear(owner, part, self.settled(value, f"{owner!r}"))
             case nn.AvgPool2d() | nn.AdaptiveAvgPool2d():
-                return self.mean(value, mean_edge(part, value.shape))
+                return self.mean(value, mean_edge(part, value.shape), True)
             case nn.Flatten():
                 return self.flatten(value, part.start_dim, part.end_dim)
             case nn.Dropout() | nn.Dropout2d() | nn.AlphaDropout() | nn.Identity():
@@ -129,11 +140,13 @@ class Reader:
             raise refuse(f"{owner!r} takes {part.in_features} inputs, got {source.shape[0]}; check input_shape")
         return Sum((Term(source.n, Dense(), owner),), (part.out_features,))
 
-    def mean(self, value: Value, edge: Edge) -> Sum:
+    def mean(self, value: Value, edge: Edge, keepdim: bool) -> Sum:
+        """Means of a layer; those of whole images are images of one pixel where dimensions are kept."""
         source = self.settled(value, "a mean")
         if source.shape != self.shapes[source.n]:
             raise refuse("module flattens images before it takes their means; take the means first")
-        return Sum((Term(source.n, edge),), edge.leads_to(source.shape))
+        shape = edge.leads_to(source.shape)
+        return Sum((Term(source.n, edge),), (*shape, 1, 1) if keepdim and len(shape) == 1 else shape)
 
     def settled(self, value: Value, reader: str) -> Layer:
         """A layer as it is; sums of layers become one, if they need no activation to lie in its interval."""
@@ -160,6 +173,9 @@ class Reader:
                     "put a layer with an activation into one of the branches"
                 )
             self.edges[n, term.m] = term.edge
+            if isinstance(term.edge, GlobalAverage) and len(value.shape) == 3:
+                _, height, width = self.shapes[term.m]
+                self.edges[n, term.m] = AvgPool2d((height, width))
             if term.owner:
                 self.owners[n, term.m] = (term.owner,)
                 if self.module.get_submodule(term.owner).bias is not None:
@@ -194,7 +210,8 @@ class Reader:
         if start_dim != 1 or end_dim not in (-1, len(value.shape)):
             found = f"dimensions {start_dim} to {end_dim}"
             raise refuse(f"module flattens {found}; only all but the first can be: nn.Flatten()")
-        layer = self.settled(value, "flatten") if isinstance(value, Sum) and len(value.shape) > 1 else value
+        flat = len(value.shape) == 1 or all(isinstance(t.edge, GlobalAverage) for t in getattr(value, "terms", ()))
+        layer = value if flat or isinstance(value, Layer) else self.settled(value, "flatten")
         return replace(layer, shape=(math.prod(layer.shape),))
 
     def view(self, value: Value, *sizes: Any) -> Value:
@@ -225,7 +242,7 @@ def _clipped(reader: Reader, value: Value, low: float = 0, cap: float = 6.0, inp
 def _mean(reader: Reader, value: Value, dim: Any = None, keepdim: bool = False) -> Value:
     if isinstance(dim, int) or dim is None or sorted(size % 4 for size in dim) != [2, 3]:
         raise refuse(f"module takes means over dimensions {dim}; only those of pixels can be: x.mean((2, 3))")
-    return reader.mean(value, GlobalAverage())
+    return reader.mean(value, GlobalAverage(), keepdim)
 
 
 def _size(reader: Reader, value: Value, *args: Any) -> Any:
@@ -262,9 +279,11 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     operator.getitem: _item,
     getattr: _attribute,
     F.avg_pool2d: lambda reader, value, *args, **kwargs: reader.mean(
-        value, mean_edge(nn.AvgPool2d(*args, **kwargs), value.shape)
+        value, mean_edge(nn.AvgPool2d(*args, **kwargs), value.shape), True
     ),
-    F.adaptive_avg_pool2d: lambda reader, value, size: reader.mean(value, adaptive(size, value.shape)),
+    F.adaptive_avg_pool2d: lambda reader, value, output_size: reader.mean(
+        value, adaptive(output_size, value.shape), True
+    ),
 }
 METHODS: dict[str, Callable[..., Any]] = {
     "relu": _relu,

@@ -23,6 +23,8 @@ FEW = 100
 """Samples whose patches are enough to know the Gram matrix of a batch by, at most."""
 LEAST, EACH = 16, 10
 """So many samples at least, and so many patches for each of their entries: a sample often has hundreds of patches."""
+MOST = 2**24
+"""Numbers in the patches of these samples; where they have more, every k-th patch of a sample is enough."""
 
 
 class Design(ABC):
@@ -108,8 +110,18 @@ class Patches(Design):
     def few(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         entries = sum(edge.shape[1] for edge in self.edges)
         count = min(FEW, max(LEAST, math.ceil(EACH * entries / (self.edges[0].positions * self.groups))))
-        A = self[slice(0, count)].inputs().flatten(0, -2)
-        return A, None if weight is None else self.spread(weight[:count]).repeat(self.groups)
+        positions, rows = self.edges[0].positions, count * self.edges[0].positions * self.groups
+        every = max(1, min(math.ceil(rows * entries / MOST), rows // (EACH * entries)))
+        if every == 1:
+            A = self[slice(0, count)].inputs()
+        else:
+            while math.gcd(every, self.edges[0].target[-1]) > 1:  # else always the same columns
+                every += 1
+            samples = range(min(count, len(self.sources[0])))
+            A = torch.cat([self[slice(k, k + 1)].inputs()[..., ::every, :].clone() for k in samples], dim=-2)
+        if weight is not None:
+            weight = weight[:count].repeat_interleave(len(range(0, positions, every))).repeat(self.groups)
+        return A.flatten(0, -2), weight
 
     def inputs(self) -> Tensor:
         """All patches, a row each; a matrix of them for each group, if there are several."""

@@ -61,7 +61,7 @@ class Torch(Format):
 def front(model: Model) -> list[nn.Module]:
     """What comes before the network."""
     encode = [] if model.encoding is None else [Encode(model.encoding, model.scaling)]
-    return [*encode, Clip(model.scaling)]
+    return [*encode, Clip(model.scaling, len(model.network.shapes[0]) > 1)]
 
 
 class Encode(nn.Module):
@@ -98,17 +98,19 @@ class Encode(nn.Module):
 
 
 class Clip(nn.Module):
-    """Each input within its bounds, in their type."""
+    """Each input within its bounds, in their type; images in their shape become rows."""
 
     low: Tensor
     high: Tensor
 
-    def __init__(self, scaling: Scaling) -> None:
+    def __init__(self, scaling: Scaling, images: bool) -> None:
         super().__init__()
+        self.images = images
         self.register_buffer("low", _copy(scaling.low, torch.float64))
         self.register_buffer("high", _copy(scaling.high, torch.float64))
 
     def forward(self, x: Tensor) -> Tensor:
+        x = x.flatten(1) if self.images and x.ndim == 4 else x
         return torch.minimum(torch.maximum(x.to(self.low), self.low), self.high)
 
 
