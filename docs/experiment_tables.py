@@ -269,7 +269,10 @@ def certified() -> str:
         failed = [check["claim"] for record in own for check in record["checks"] if check["holds"] is False]
         data = f"{own[0]['data']['name']}, {own[0]['data']['rows']:,} rows"
         share = [record["settings"]["share"] for record in own if "share" in record["settings"]]
-        times = [mean(field(own, "score")), span(field(own, "passes")), span(field(own, "seconds"))]
+        trainer = {record["seed"]: record["score"] for record in groups[f"{own[0]['size']} The trainer"]}
+        less = [record["score"] - trainer[record["seed"]] for record in own if record["family"] != "trainer"]
+        errors = [mean(field(own, "score")), signed(less)]
+        times = [*errors, span(field(own, "passes")), span(field(own, "seconds"))]
         ended = ", ".join(sorted({record["status"] for record in own}))
         failures = "; ".join(f"{claim} ({failed.count(claim)})" for claim in dict.fromkeys(failed))
         lines.append([data, own[0]["title"], *times, ended, f"{max(share):.1e}" if share else "", failures])
@@ -277,6 +280,7 @@ def certified() -> str:
         "",
         "solver",
         "test error %",
+        "less the trainer's, paired",
         "passes",
         "CPU s",
         "ended as",
@@ -284,3 +288,9 @@ def certified() -> str:
         "checks not true",
     ]
     return markdown(head, lines) + basis("certified", groups, "Two hidden layers of 100 units.")
+
+
+def signed(values: Sequence[float]) -> str:
+    """A mean difference with its standard error and sign; nothing where there are no values."""
+    rounded = [round(value, 6) + 0.0 for value in values]
+    return f"{'+' * (fmean(rounded) >= 0)}{mean(rounded)}" if values else ""
