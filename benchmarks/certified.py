@@ -6,7 +6,8 @@ given, or chosen among three pairs on training rows that are held out, by 60 ite
 at once, at the end.
 
 Usage: python benchmarks/certified.py [--data DIR] [--set digits|mnist] [--seeds 0 1 2] [--ridges 0.01 0.002]
-           [--network plain|paper] [--iterations 2000] [--dtype float64|float32] [--out results/certified]
+           [--network plain|paper] [--iterations 2000] [--dtype float64|float32] [--only trainer|certified]
+           [--out results/certified]
 MNIST needs DIR (or the environment variable TIKHONET_DATA); its first 10,000 training images are used. A trial that the
 records hold already is not done again.
 """
@@ -40,6 +41,7 @@ from tikhonet.descent.network_loss import NetworkLoss
 from tikhonet.paper.records import Scored, append_record, hardware, read_lines, versions
 
 HIDDEN = (100, 100)
+SOLVERS = {"trainer": "The trainer", "certified": "Certified descent"}
 NETWORKS = {"plain": "", "paper": ", the paper's network"}
 """What the titles of their runs end with."""
 ROWS = 10_000
@@ -155,6 +157,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=2000)
     parser.add_argument("--ridges", type=float, nargs=2, help="in place of a choice on rows held out")
     parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
+    parser.add_argument("--only", choices=[*SOLVERS])
     parser.add_argument("--out", type=Path, default=Path("results/certified"))
     options = parser.parse_args()
     name, kind = options.set, options.network
@@ -163,9 +166,9 @@ def main() -> None:
     done = {(line["size"], line["method"], line["seed"]) for _, line in read_lines(options.out)}
     ridges, network = tuple(options.ridges) if options.ridges else None, network_of(kind, train.X.shape[1])
     for seed in options.seeds:
-        for family, title in (("trainer", "The trainer"), ("certified", "Certified descent")):
+        for family, title in SOLVERS.items():
             method = family if kind == "plain" else f"{family}-{kind}"
-            if (name, method, seed) in done:
+            if (name, method, seed) in done or options.only not in (None, family):
                 continue
             clock = time.perf_counter()
             if family == "trainer":

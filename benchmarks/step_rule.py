@@ -1,13 +1,12 @@
 """The trainer's own steps against seven hand-set first steps: images, digits and tables, 3, 10 and 30 epochs.
 
-Every cell (a task and a number of epochs) is trained with `Stochastic`'s own rule, with each of seven first steps in
-its place (`change`, linear annealing), and with the rule that it had before. The error is that of the network's own
-outputs on rows held out of the training data; test images are never looked at. Each cell of a seed is a line of the
-records, written when it ends and not done again, so the whole can be done in pieces. The table compares runs of the
-same seed.
+Every cell (a task and a number of epochs) is trained with `Stochastic`'s own rule, and with each of seven first steps
+in its place (`change`, linear annealing). The error is that of the network's own outputs on rows held out of the
+training data; test images are never looked at. Each cell of a seed is a line of the records, written when it ends and
+not done again, so the whole can be done in pieces.
 
 Usage: python benchmarks/step_rule.py [--data DIR] [--tasks "digits;magic"] [--epochs 3,10,30] [--seeds 0,1,2]
-       [--choices rule,before,hand] [--output results/step_rule]
+       [--choices rule,hand] [--output results/step_rule]
 """
 
 from __future__ import annotations
@@ -15,31 +14,26 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 import step_rule_data
 import torch
-from machine import describe, images
+from machine import images
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from tikhonet import Budget, Fenchel, Network, Problem, Stochastic
 from tikhonet.estimators.solvers import default_batch
 from tikhonet.network.initial import deep_and_plain
-from tikhonet.paper.comparison import standard_error
-from tikhonet.paper.records import VERSION, seal
+from tikhonet.paper.records import VERSION, hardware, seal, versions
 from tikhonet.trainer.pace import Pace
 
 HELD = 10_000
 """Rows that are held out, at most: of images the last training images, of tables the rest, at least a third."""
 TABLE_ROWS = 1500
-NEAR = 2.0
-"""Percent of the error by which the rule may be above the best of the hand-set steps."""
 HAND_SET = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
 DEEP_SET = tuple(value / 32 for value in HAND_SET)
 """The same range for deep plain networks, whose steps are shorter."""
@@ -138,11 +132,10 @@ TASKS = {
 }
 
 
-def choices(cell: Cell, names: list[str], epochs: int, sparse: bool) -> dict[str, dict[str, float]]:
-    deep = deep_and_plain(cell.problem.network)
-    hand = {f"{first:g}": cell.given(first, epochs) for first in (DEEP_SET if deep else HAND_SET)}
-    usual = {"change": 0.9 if sparse else 0.3, "momentum": 0.95}
-    known = {"rule": {}, "before": {"change": 0.08, "momentum": 0.8} if deep else usual} | hand
+def choices(cell: Cell, names: list[str], epochs: int) -> dict[str, dict[str, float]]:
+    steps = DEEP_SET if deep_and_plain(cell.problem.network) else HAND_SET
+    hand = {f"{first:g}": cell.given(first, epochs) for first in steps}
+    known: dict[str, dict[str, float]] = {"rule": {}} | hand
     return {name: settings for name, settings in known.items() if name in names or (name in hand and "hand" in names)}
 
 
@@ -154,14 +147,19 @@ def run(arguments: argparse.Namespace, path: Path) -> None:
             task, cell = TASKS[name], TASKS[name].load(seed, arguments.data)
             for epochs in arguments.epochs:
                 key = {"task": name, "epochs": epochs, "seed": seed}
-                options = choices(cell, arguments.choices, epochs, bool(task.settings))
+                options = choices(cell, arguments.choices, epochs)
                 runs = {
                     choice: cell.trial(epochs, seed, task.settings | settings)
                     for choice, settings in options.items()
                     if (*cell_of(key), choice) not in done
                 }
                 if runs:
-                    head = {"version": VERSION, "experiment": "step_rule", "machine": describe()}
+                    head = {
+                        "version": VERSION,
+                        "experiment": "step_rule",
+                        "versions": versions(),
+                        "hardware": hardware(),
+                    }
                     with path.open("a") as file:
                         file.write(seal(head | key | {"runs": runs}))
 
@@ -174,85 +172,6 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    """One line for each cell: errors in percent, and by how much of the other's the rule's is above it.
-
-    The best of seven on some seeds owes something to chance on the same seeds, so beside it stands the rule over the
-    first step that was best on the other seeds. The lines under the table count the cells where the rule is near.
-    """
-    gaps: dict[str, list[Gap]] = {"the best of seven": [], "the step that was best on the other seeds": []}
-    cells: dict[Any, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for record in records:
-        for choice, found in record["runs"].items():
-            cells[record["task"], record["epochs"]][choice][record["seed"]] = 100 * found["error"]
-    lines = [
-        "| task | epochs | seeds | rule | before | best by hand (its step) | rule over before | over best "
-        "| over best of other seeds |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for (task, epochs), found in sorted(cells.items(), key=lambda item: (list(TASKS).index(item[0][0]), item[0][1])):
-        rule, before = found.pop("rule", {}), found.pop("before", {})
-        seeds, hand = set(rule).intersection(*found.values()), dict(found)
-        cells_of = [task, epochs, len(rule), *(f"{mean(part, rule):.2f}" if part else "" for part in (rule, before))]
-        if hand and seeds:
-            best = best_of(hand, seeds)
-            others = {seed: hand[best_of(hand, seeds - {seed})][seed] for seed in seeds} if len(seeds) > 1 else {}
-            shown = f"{mean(hand[best], dict.fromkeys(seeds, 0.0)):.2f} ({best})"
-            cells_of += [shown, over(rule, before), over(rule, hand[best]), over(rule, others)]
-            for words, rival in zip(gaps, (hand[best], others), strict=True):
-                gaps[words] += [gap] if (gap := gap_to(rule, rival)) else []
-        else:
-            cells_of += ["", over(rule, before), "", ""]
-        lines.append("| " + " | ".join(map(str, cells_of)) + " |")
-    lines += ["", *(counted(words, found) for words, found in gaps.items())]
-    return "\n".join(lines) + "\n"
-
-
-@dataclass(frozen=True)
-class Gap:
-    """How far the rule is above another choice, in percent of the other's mean error, over the seeds of both."""
-
-    mean: float
-    error: float | None
-    """The standard error of the mean; None of one seed."""
-
-
-def gap_to(mine: dict[int, float], other: dict[int, float]) -> Gap | None:
-    seeds = sorted(set(mine) & set(other))
-    if not seeds:
-        return None
-    gaps = np.array([mine[seed] - other[seed] for seed in seeds]) / np.mean([other[seed] for seed in seeds]) * 100
-    return Gap(float(gaps.mean()), standard_error(gaps.tolist()) if len(gaps) > 1 else None)
-
-
-def counted(words: str, gaps: list[Gap]) -> str:
-    """How many cells are within 2% of the other, and how many more could be by chance or are surely not."""
-    several = [gap for gap in gaps if gap.error is not None]
-    within = sum(gap.mean <= NEAR for gap in gaps)
-    beyond = sum(gap.mean - 2 * gap.error > NEAR for gap in several if gap.error is not None)
-    share = [gap.mean for gap in gaps]
-    return (
-        f"- Against {words}: within {NEAR:g}% in {within} of {len(gaps)} cells; of the {len(several)} with several "
-        f"seeds {beyond} are further off by more than two standard errors. "
-        f"Mean over cells {fmean(share):+.1f} ± {standard_error(share):.1f}%."
-    )
-
-
-def best_of(hand: dict[str, dict[int, float]], seeds: set[int]) -> str:
-    return min(hand, key=lambda choice: np.mean([hand[choice][seed] for seed in seeds]))
-
-
-def mean(values: dict[int, float], seeds: dict[int, float]) -> float:
-    return float(np.mean([values[seed] for seed in seeds if seed in values]))
-
-
-def over(mine: dict[int, float], other: dict[int, float]) -> str:
-    """The mean difference in percent of the other's mean, and its standard error."""
-    gap = gap_to(mine, other)
-    spread = f" ± {gap.error:.1f}" if gap and gap.error is not None else ""
-    return f"{gap.mean:+.1f}{spread}%" if gap else ""
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names, numbers = (lambda text: text.split(",")), (lambda text: [int(part) for part in text.split(",")])
@@ -262,15 +181,13 @@ def main() -> None:
     )
     parser.add_argument("--epochs", type=numbers, default=[3, 10, 30])
     parser.add_argument("--seeds", type=numbers, default=[0, 1, 2])
-    parser.add_argument("--choices", type=names, default=["rule", "before", "hand"])
+    parser.add_argument("--choices", type=names, default=["rule", "hand"])
     parser.add_argument("--output", type=Path, default=Path("results/step_rule"))
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     arguments.output.mkdir(parents=True, exist_ok=True)
     path = arguments.output / "records.jsonl"
     run(arguments, path)
-    (arguments.output / "table.md").write_text(table(read(path)))
-    print(table(read(path)))
 
 
 if __name__ == "__main__":

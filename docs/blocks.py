@@ -1,7 +1,8 @@
 """Blocks of documents that are made of records: how they are found and filled, and what a table is written with.
 
 Under every table stands what it rests on: records, trials, threads, versions. A mean is only taken of trials that share
-threads and versions; where rows of a table differ in them, it says so. "±" is the standard error of a mean over trials.
+threads and versions, but where the line says that it is across them; where rows of a table differ in them, it says so
+too. "±" is the standard error of a mean over trials.
 """
 
 from __future__ import annotations

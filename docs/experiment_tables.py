@@ -149,7 +149,8 @@ def literal_mnist_10() -> str:
         f"after t = {TENTH}",
         "over the untrained network",
     ]
-    note = f"f and gradient: after t = 1 to t = {TENTH}. The last column is paired by trial."
+    note = f"f and gradient: after t = 1 to t = {TENTH}. The last column is paired by trial. A mean is over the trials "
+    note += f"above it, across these versions; that of the untrained network is over {len(untrained)} trials."
     known = {f"{record['title']}, trial {record['trial']}": [record] for record in used}
     return markdown(head, rows) + basis("`, `results/".join(PRINTED_IN), known, note)
 
@@ -190,6 +191,22 @@ def claims_mnist() -> str:
 @table
 def claims_fashion() -> str:
     return claims_table("fashion-mnist")
+
+
+@table
+def claims_ablation() -> str:
+    """The verdicts of all four runs of the ablation side by side."""
+    runs = {name: verdicts(f"ablation-{name}") for name in ("digits", "mnist-10000", "fashion-mnist-10000", "mnist")}
+    rows = [[claim, *(found[claim] for found in runs.values())] for claim in runs["digits"]]
+    return markdown(["claim", "digits", "MNIST, 10,000", "Fashion-MNIST, 10,000", "MNIST, 60,000"], rows)
+
+
+def verdicts(folder: str) -> dict[str, str]:
+    """What the page of a run with one finding a claim says of each: its verdict, and the figures behind it."""
+    found = load_records(ROOT / "results" / folder)
+    experiment = find_experiment(found[0].experiment)
+    claims = experiment.findings(experiment.compare(found))
+    return {claim.words: " ".join(f"**{part.verdict}.** {part.text}" for part in claim.findings) for claim in claims}
 
 
 @table
@@ -252,7 +269,10 @@ def certified() -> str:
         failed = [check["claim"] for record in own for check in record["checks"] if check["holds"] is False]
         data = f"{own[0]['data']['name']}, {own[0]['data']['rows']:,} rows"
         share = [record["settings"]["share"] for record in own if "share" in record["settings"]]
-        times = [mean(field(own, "score")), span(field(own, "passes")), span(field(own, "seconds"))]
+        trainer = {record["seed"]: record["score"] for record in groups[f"{own[0]['size']} The trainer"]}
+        less = [record["score"] - trainer[record["seed"]] for record in own if record["family"] != "trainer"]
+        errors = [mean(field(own, "score")), signed(less)]
+        times = [*errors, span(field(own, "passes")), span(field(own, "seconds"))]
         ended = ", ".join(sorted({record["status"] for record in own}))
         failures = "; ".join(f"{claim} ({failed.count(claim)})" for claim in dict.fromkeys(failed))
         lines.append([data, own[0]["title"], *times, ended, f"{max(share):.1e}" if share else "", failures])
@@ -260,6 +280,7 @@ def certified() -> str:
         "",
         "solver",
         "test error %",
+        "less the trainer's, paired",
         "passes",
         "CPU s",
         "ended as",
@@ -267,3 +288,9 @@ def certified() -> str:
         "checks not true",
     ]
     return markdown(head, lines) + basis("certified", groups, "Two hidden layers of 100 units.")
+
+
+def signed(values: Sequence[float]) -> str:
+    """A mean difference with its standard error and sign; nothing where there are no values."""
+    rounded = [round(value, 6) + 0.0 for value in values]
+    return f"{'+' * (fmean(rounded) >= 0)}{mean(rounded)}" if values else ""

@@ -11,6 +11,7 @@ import experiment_tables  # noqa: F401
 import hashing_tables  # noqa: F401
 import image_tables  # noqa: F401
 import rival_tables  # noqa: F401
+import step_tables  # noqa: F401
 import tabular_tables  # noqa: F401
 from blocks import ROOT, documents, fill
 

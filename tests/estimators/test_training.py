@@ -243,7 +243,7 @@ def test_dropout_that_is_asked_for_holds_for_deep_networks_too():
     build = METHODS["stochastic"].build
     assert build(BCDClassifier(), 500, network).preset(network).drop_inputs == 0
     assert build(BCDClassifier(dropout=(0.3, 0.1)), 500, network).preset(network).drop_inputs == 0.3
-    assert build(BCDClassifier(), 500).preset(Network.chain([2, 8])).drop_inputs == 0.1
+    assert build(BCDClassifier(), 500).preset(Network.chain([2, 8]), 1.0).drop_inputs == 0.1
 
 
 def test_products_in_bfloat16_are_for_mini_batches():

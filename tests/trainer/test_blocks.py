@@ -1,10 +1,10 @@
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.strategies import CLASSES, LOSSES, SETS, make_samples, problems, seeds
 from tests.trainer.runs import DEEP64, SMALL64, error, same
@@ -17,7 +17,7 @@ from tikhonet import (
     Status,
     Stochastic,
 )
-from tikhonet.trainer.recipe import DEEP, LASTING, LONG, SPARSE, USUAL
+from tikhonet.trainer.recipe import DEEP, LASTING, LONG, SPARSE, USUAL, WHOLE
 from tikhonet.trainer.sweep import forward, targets_sweep
 
 SMALL = Network([4, 5, 5, 3], {(1, 0): "learned", (2, 1): "learned", (3, 1): "learned", (3, 2): "learned"}, bias=[2])
@@ -154,25 +154,34 @@ def test_biases_do_not_decay(digits):
 
 
 def test_depth_length_and_budget_decide_what_is_not_given():
-    assert Stochastic().preset(DEEP64, False) == Stochastic().preset(DEEP64, True) == DEEP
-    assert Stochastic().preset(SMALL64, False) == Stochastic().preset(Network.paper(8), False) == USUAL
-    assert Stochastic().preset(SMALL64, True) == LASTING
+    assert Stochastic().preset(DEEP64, 1.0) == Stochastic().preset(DEEP64, 2 * LONG) == DEEP
+    assert Stochastic().preset(SMALL64) == Stochastic().preset(Network.paper(8), WHOLE) == USUAL
+    assert Stochastic().preset(SMALL64, 2 * LONG) == LASTING
     sparse = Stochastic(budget=Budget(0.1))
-    assert sparse.preset(SMALL64, False) == sparse.preset(SMALL64, True) == SPARSE
-    assert sparse.preset(DEEP64, True) == DEEP
-    mine = Stochastic(change=0.2, metric="leading", drop_inputs=0.3).preset(DEEP64, False)
+    assert sparse.preset(SMALL64, 1.0) == sparse.preset(SMALL64, 2 * LONG) == SPARSE
+    assert sparse.preset(DEEP64, 2 * LONG) == DEEP
+    mine = Stochastic(change=0.2, metric="leading", drop_inputs=0.3).preset(DEEP64, 1.0)
     assert (mine.change, mine.metric, mine.drop_inputs) == (0.2, "leading", 0.3)
     assert (mine.momentum, mine.drop_features) == (DEEP.momentum, DEEP.drop_features)
 
 
-def test_a_long_run_drops_more_of_its_inputs(digits):
-    X, y, _, _ = digits
+@given(st.floats(0.0, 2 * LONG), st.floats(0.0, 2 * LONG))
+def test_the_longer_a_run_the_more_it_drops(one, other):
+    short, long = (Stochastic().preset(SMALL64, length) for length in sorted((one, other)))
+    assert 0 <= short.drop_inputs <= long.drop_inputs <= LASTING.drop_inputs
+    assert 0 <= short.drop_features <= long.drop_features <= USUAL.drop_features
+    given = Stochastic(drop_inputs=0.3, drop_features=0.0).preset(SMALL64, one)
+    assert (given.drop_inputs, given.drop_features) == (0.3, 0.0)
+
+
+def test_dropout_goes_by_the_rows_that_a_run_sees_not_by_its_batches(digits):
+    X, y = (part[:1000] for part in digits[:2])
     problem = Problem(SMALL64, lift=Fenchel())
 
     def first_epoch(epochs, **options):
         run = Stochastic(epochs=epochs, batch_size=500, **options)
         return run.run(problem, X, problem.loss.encode(y), watch=lambda epoch: True)
 
-    long = 1 + math.ceil(LONG / (len(X) / 1000))
-    assert same(first_epoch(long), first_epoch(long, drop_inputs=LASTING.drop_inputs))
-    assert same(first_epoch(2), first_epoch(2, drop_inputs=USUAL.drop_inputs))
+    long, whole, part = int(LONG) + 1, int(WHOLE), 2 / WHOLE
+    for epochs, inputs, features in ((long, 0.2, 0.2), (whole, 0.1, 0.2), (2, part * 0.1, part * 0.2)):
+        assert same(first_epoch(epochs), first_epoch(epochs, drop_inputs=inputs, drop_features=features))

@@ -24,7 +24,7 @@ from tikhonet import (
     from_torch,
 )
 from tikhonet.network.errors import ArgumentError
-from tikhonet.trainer.recipe import IMAGES, LASTING_IMAGES
+from tikhonet.trainer.recipe import IMAGES, LASTING_IMAGES, LONG
 from tikhonet.trainer.sparsity.zeros import check_sparsity
 from tikhonet.trainer.sweep import forward, targets_sweep
 
@@ -57,9 +57,9 @@ def test_it_learns_what_does_not_depend_on_the_place():
 
 
 def test_long_runs_forget_sooner_but_not_under_a_budget():
-    assert Stochastic().preset(NETWORK, long=True) == LASTING_IMAGES
-    assert Stochastic(memory=0.8).preset(NETWORK, long=True).memory == 0.8
-    assert Stochastic(budget=Budget(0.5)).preset(NETWORK, long=True) == replace(IMAGES, turns=False)
+    assert Stochastic().preset(NETWORK, 2 * LONG) == LASTING_IMAGES
+    assert Stochastic(memory=0.8).preset(NETWORK, 2 * LONG).memory == 0.8
+    assert Stochastic(budget=Budget(0.5)).preset(NETWORK, 2 * LONG) == replace(IMAGES, turns=False)
 
 
 @given(problems(images=True), seeds)
@@ -83,7 +83,8 @@ def test_layers_given_as_images_have_the_values_of_rows(problem, seed):
 def test_pixels_as_images_take_the_steps_of_dense_edges_bit_by_bit():
     conv = Network([(5, 1, 1), (7, 1, 1), (4, 1, 1)], {(1, 0): Conv2d(7, 1), (2, 1): Conv2d(4, 1)}, bias=True)
     X, Y = normal(90, 5).float(), normal(90, 3, seed=1).float()
-    same = {"change": 0.3, "momentum": 0.95, "metric": "full", "damping_W": 1.0, "drop_inputs": 0.1, "turns": False}
+    same = {"change": 0.3, "momentum": 0.95, "metric": "full", "damping_W": 1.0, "turns": False}
+    same |= {"drop_inputs": 0.1, "drop_features": 0.2}
     solver = Stochastic(epochs=2, batch_size=30, **same)
     one, two = (
         solver.run(Problem(net, lift="fenchel", gamma=1.0), X, Y) for net in (conv, Network.chain([5, 7, 4], bias=True))

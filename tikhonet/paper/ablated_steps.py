@@ -205,7 +205,7 @@ def dense(weight: Tensor) -> nn.Linear:
 
 @dataclass(frozen=True, kw_only=True)
 class OnModule(ABC):
-    """The network as a torch module, trained by pieces of `tikhonet.optim`, with the trainer's dropout."""
+    """The network as a torch module, trained by pieces of `tikhonet.optim`, with dropout as the trainer has it."""
 
     epochs: int
     batch_size: int

@@ -155,7 +155,8 @@ class AblationExperiment(Experiment):
         passes: dict[str, Any] = {"epochs": epochs or size.epochs, "batch_size": size.batch_size}
         tight = Problem(Network.paper(data.X_train.shape[1]), lift=Fenchel())
         trainer, rate, rows = Watched(**passes), *size.adam
-        usual = {**vars(trainer), **vars(trainer.preset(tight.network))}
+        preset = trainer.preset(tight.network, passes["epochs"] * len(data.X_train) / 1000)
+        usual = {**vars(trainer), **vars(preset)}
         found: list[Variant] = [
             Ablated("default", "The trainer", "stochastic", ingredient="", solver=trainer, problem=tight)
         ]
@@ -174,13 +175,14 @@ class AblationExperiment(Experiment):
         for head, title in (("svm", "A linear SVM in place of V"), ("logistic", "Logistic regression in place of V")):
             vary("head", f"head-{head}", title, head=head)
         small: dict[str, Any] = {"epochs": passes["epochs"], "batch_size": rows}
+        dropout: dict[str, Any] = {"drop_inputs": preset.drop_inputs, "drop_features": preset.drop_features}
         references = (
             (
                 "optim",
                 "tikhonet.optim on a module",
-                GramOnModule(**passes | {"batch_size": max(rows, size.batch_size // 5)}),
+                GramOnModule(**passes | dropout | {"batch_size": max(rows, size.batch_size // 5)}),
             ),
-            ("adam-W", "W by Adam, V exact", AdamWithExactV(**small, rate=rate)),
+            ("adam-W", "W by Adam, V exact", AdamWithExactV(**small | dropout, rate=rate)),
             ("adam", "Adam for both", Backprop("Adam", rate, **small)),
         )
         for name, title, solver in references:

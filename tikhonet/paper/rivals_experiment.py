@@ -128,7 +128,7 @@ class Rivals(Experiment):
     """Twelve solvers by back-propagation and the stochastic trainer: tuned alike, then raced."""
 
     name = "rivals"
-    title = "Block descent against tuned rivals"
+    title = "The stochastic trainer against tuned rivals"
     lead = (
         "The paper's network by the stochastic trainer, by the paper's six solvers and by six of today. Each was tuned "
         "by random trials on held-out rows of the training images, for every length of run apart; the best setting of "

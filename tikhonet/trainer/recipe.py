@@ -18,6 +18,8 @@ from tikhonet.trainer.statistics import Gram
 
 LONG = 180.0
 """Steps of 1000 rows from which on a run counts as long."""
+WHOLE = 100.0
+"""Steps of 1000 rows from which on dropout is whole: shorter runs fit their rows too little to need all of it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,14 @@ class Preset:
         """The metric and the damping of a layer whose weights have so many columns."""
         known = self if self.widest is None or columns <= self.widest else USUAL
         return known.metric, known.damping_W
+
+    def after(self, length: float) -> Preset:
+        """The constants with the dropout that a run of so many steps of 1000 rows needs: in proportion, up to `WHOLE`.
+
+        drop(length) = min(1, length / WHOLE) drop
+        """
+        part = min(1.0, length / WHOLE)
+        return replace(self, drop_inputs=part * self.drop_inputs, drop_features=part * self.drop_features)
 
 
 USUAL = Preset(
@@ -135,9 +145,10 @@ class Recipe:
     metric : {"leading", "full"}, optional
         The metric of the W-step: by the leading eigenpairs of the inputs' Gram matrix, or by the full matrix.
     drop_inputs : float, optional
-        The share of the inputs that are set to zero at random in training, as a regulariser.
+        The share of the inputs that are set to zero at random in training, as a regulariser. What suits a run grows
+        with its length.
     drop_features : float, optional
-        The share of the last hidden layer that is set to zero at random in training.
+        The share of the last hidden layer that is set to zero at random in training. It grows with the length too.
     decay : float, optional
         How much the weights shrink in a step, over the relative change that it makes in their layer; biases do not.
     turns : bool, optional
@@ -197,15 +208,15 @@ class Recipe:
         """
         return M.bfloat16().to(M.dtype) if self.products == "bfloat16" else M
 
-    def preset(self, network: Network, long: bool = False, confined: bool = False) -> Preset:
+    def preset(self, network: Network, length: float = LONG, confined: bool = False) -> Preset:
         """The constants that are given here, and for the rest those that suit the network and the run's length.
 
         Parameters
         ----------
         network : Network
             The network to train.
-        long : bool, default=False
-            Whether the run is a long one.
+        length : float, default=180.0
+            Steps of 1000 rows that the run has.
         confined : bool, default=False
             Whether weights must stay in a set.
 
@@ -218,7 +229,8 @@ class Recipe:
         given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.metric is not None:
             given["widest"] = None
-        usual = replace(LASTING if long else USUAL, **CONFINED if confined else {})
+        long = length > LONG
+        usual = replace((LASTING if long else USUAL).after(length), **CONFINED if confined else {})
         shallow = SPARSE if self.budget else usual
         if network.has_images:
             # What is pruned must grow again elsewhere, so a budget leaves norms and means free.

@@ -22,7 +22,7 @@ from tikhonet.trainer.batches import Batch, add_numbers, largest_of
 from tikhonet.trainer.first_batch import LOUD, SILENT, evened_out
 from tikhonet.trainer.pace import OF_IMAGES, Pace, follow
 from tikhonet.trainer.rank_sums import mean_squares, with_inputs
-from tikhonet.trainer.recipe import LONG, Recipe
+from tikhonet.trainer.recipe import Recipe
 from tikhonet.trainer.saving import alike, changed
 from tikhonet.trainer.sparsity.budget import Pruner
 from tikhonet.trainer.sparsity.scopes import restrict
@@ -66,7 +66,7 @@ class Stepper:
         network = problem.network
         size, largest = add_numbers(reduce, len(first.X))[0] / 1000, int(largest_of(reduce, len(first.X)))
         confined = not all(problem.edge_set(pair).cone for pair in network.learned)
-        preset = recipe.preset(network, total * size > LONG, confined)
+        preset = recipe.preset(network, total * size, confined)
         constants = OF_IMAGES if any(edge.positions > 1 for edge in network.edges.values()) else {}
         pace = Pace(preset, total, size, network.depth, recipe.averaging, **constants)
         dropout = {
