@@ -19,6 +19,7 @@ import typer
 from numpy.typing import NDArray
 
 from tikhonet.cli.mistakes import Failure, OptionError, nearest, visible
+from tikhonet.hashing.neighbours import UNITS
 from tikhonet.model.storage import write_atomically
 from tikhonet.network.extras import MissingExtraError, require
 from tikhonet.trainer.training import best_epoch
@@ -115,6 +116,7 @@ def headline(measures: Measures) -> str:
             f"{measures['distinct']:,} distinct codes of {measures['n_bits']} bits (entropy {measures['entropy']:.1f} "
             f"bits), the first five neighbours tied for {100 * measures['tied']:.1f}%, bit balance "
             f"{measures['balance']:.3f}, correlation between bits {measures['correlation']:.3f}"
+            + (f", neighbours in units {UNITS[measures['mixture']['units']]}" if "mixture" in measures else "")
         )
     if "recall" in measures:
         return (

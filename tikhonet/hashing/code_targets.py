@@ -135,6 +135,8 @@ class Codes(Target):
     """How far on the other side an output must lie to turn a learned bit that fits the labels."""
     share: float | None = 0.0
     """Of bits that know neighbours; None is chosen on rows kept aside."""
+    units: str = "spread"
+    """In which rows are neighbours: "given", or "spread" for each column's own."""
     opens: bool = False
     """Whether all bits come from coordinates that serve classes never seen."""
     related: bool = False
@@ -191,8 +193,9 @@ class Codes(Target):
         if self.opens:
             last = self.mixture.structure
             labels = torch.from_numpy(self.supervision.Y).to(course.X.device)
-            trained, found = train_open(course, labels, self.n_bits, last if isinstance(last, Opened) else None)
-            return replace(trained, kept=Mixture(self.n_bits, structure=found))
+            last = last if isinstance(last, Opened) else None
+            trained, found = train_open(course, labels, self.n_bits, last, given=self.units == "given")
+            return replace(trained, kept=Mixture(self.n_bits, units=self.units, structure=found))
         targets = self.start.targets(self.supervision.Y)
         squares = torch.tensor([np.square(targets).sum(1).sum(), len(targets)], dtype=torch.float64)
         total, rows = course.reduce(squares).tolist()
@@ -205,7 +208,8 @@ class Codes(Target):
         if self.share == 0:
             return train_codes(course, block(), rounds)
         by_class = self.supervision.kind == "classes" and self.label_bits > 0 and takes_experts(course, Y.shape[1])
-        trained, mixture = MixedCodes(course, block, Y, self.n_bits, rounds, by_class).train(self.share, self.mixture)
+        mixed = MixedCodes(course, block, Y, self.n_bits, rounds, by_class, self.units)
+        trained, mixture = mixed.train(self.share, self.mixture)
         return replace(trained, kept=mixture)
 
     def finished(self, trained: Trained) -> Self:

@@ -72,8 +72,8 @@ class Structure:
         assert self.directions is not None
         return P[:, self.before : self.before + len(self.directions)] @ self.directions.to(P)
 
-    def attached(self, trained: Trained, network: Network, labels: int) -> Trained:
-        """The network whose V gives so many bits of labels and those of neighbours."""
+    def attached(self, trained: Trained, network: Network, labels: int, unit: Tensor) -> Trained:
+        """The network whose V gives so many bits of labels and those of neighbours, whatever their unit."""
         V = trained.V.T
         return replace(trained, V=torch.cat([V[:, :labels], self.bits(V, V)], dim=1).T.contiguous())
 
