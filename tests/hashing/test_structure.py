@@ -99,6 +99,11 @@ def test_as_many_neighbours_as_without_labels_are_bought_where_that_is_not_too_d
     assert [chosen(shares, wanted).structure for wanted in (0.0, 0.3, 0.5, 0.7)] == [0.2, 0.2, 0.4, 0.2]
 
 
+def test_of_shares_that_cost_as_much_the_one_that_finds_most_is_taken():
+    shares = [Share(0, 0.9, 0.1, 1), Share(0.2, 0.88, 0.5, 9), Share(0.3, 0.879, 0.6, 9, 0.4), Share(0.4, 0.87, 0.7, 9)]
+    assert chosen(shares, 0.4).structure == 0.3
+
+
 def test_no_other_beats_what_a_frontier_shows():
     shares = [Share(0, 0.9, 0.1, 1), Share(0.2, 0.8, 0.1, 9), Share(0.2, 0.85, 0.3, 9, 0.5), Share(0.4, 0.7, 0.6, 9)]
     assert [share.mean_average_precision for share in unbeaten(shares)] == [0.9, 0.85, 0.7]

@@ -44,7 +44,7 @@ OPENING = 1 / 3
 class Experts:
     """Means and axes of all classes, and the directions that the bits are made of."""
 
-    leans: ClassVar[tuple[float, ...]] = (0.0, 0.75)
+    leans: ClassVar[tuple[float, ...]] = (0.0, 0.4, 0.75)
     """The leans that are tried for every share of the bits."""
 
     means: Tensor
