@@ -47,8 +47,8 @@ Trained = tuple[Coder, dict[str, Any]]
 """A function from rows to real scores, and the fields of the record that tell of its training."""
 CHUNK = 8192
 ASKED, PAIRS, PART = 1000, 10**8, 100
-"""Queries whose true neighbours are sought, and that ask by real scores, where there are more pairs of a query and a row
-of the database than this; and how many of them at a time."""
+"""Queries whose true neighbours are sought, and that ask by real scores, where queries and rows of the database make
+more pairs than this; and how many of them at a time."""
 
 
 @dataclass(frozen=True)

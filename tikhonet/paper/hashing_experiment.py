@@ -236,6 +236,7 @@ class HashingExperiment(Experiment):
                 wide=True,
             ),
             Column("neighbours by scores", measure("asymmetric_recall"), four, hidden=True),
+            Column("mAP by bits of the queries by scores", measure("symmetric_precision"), four, hidden=True),
             Column("distinct codes", measure("distinct"), "{:,.0f}".format, hidden=True),
             Column("first five tied", measure("tied"), hidden=True),
             Column("precision", measure("precision_within"), four, under="empty", small=empty_balls, wide=True),
@@ -258,7 +259,7 @@ class HashingExperiment(Experiment):
             records = [record for record in way.at(results.shown or SHOWN_BITS).records if record.pictures]
             retrieved += [(way, query_pictures(record)) for record in records[:1]]
         trials = sorted({len(row.records) for row in self.result_rows(results)})
-        return {"shown": results.shown, "retrieved": retrieved, "trials": trials}
+        return {"shown": results.shown, "retrieved": retrieved, "trials": trials, "hashing": results}
 
 
 def ties(row: Coding) -> str:
