@@ -85,7 +85,8 @@ class ParquetFile(TableFile):
         place = self.label_place(names)
         if not names or columns.num_rows == 0:
             raise DataError(f"{self.path} holds no rows or no columns")
-        y, label, arrays = None, None, {}
+        y, label = None, None
+        arrays: dict[str, NDArray[Any]] = {}
         if place is not None:
             label = names[place]
             y = self.checked_labels(np.array(columns.column(place).to_pylist()), label)
@@ -124,7 +125,7 @@ def lists_numbers(kind: Any) -> bool:
     """Whether an Arrow type is that of lists of numbers, of fixed length or not."""
     types = require("pyarrow").types
     lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return lists and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type))
+    return bool(lists and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)))
 
 
 def decoded(column: Any) -> Any:

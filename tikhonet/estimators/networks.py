@@ -84,7 +84,11 @@ def flat_rows(parameters: Any, X: Any, what: str = "X") -> Any:
         return X
     shape = shape_for(parameters, math.prod(form[1:]))
     if shape is None and len(form) == 3:
-        return X  # which scikit-learn refuses
+        raise ArgumentError(
+            what,
+            f"{what} must hold one row a sample, got an array with dim 3, of shape {form}; pass "
+            f"{what}.reshape({len(X)}, -1), or input_shape where it holds images",
+        )
     if shape is None:
         raise ArgumentError(
             "network",

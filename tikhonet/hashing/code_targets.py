@@ -231,6 +231,10 @@ def from_targets(y: Any, target: str = "auto") -> Supervision:
     y = y.toarray() if sparse.issparse(y) else np.asarray(y)
     if y.dtype == object and all(isinstance(label, Real) for label in y.flat):
         y = np.array(y.tolist())
+    if y.dtype == object and (missing := [row for row, label in enumerate(y.flat) if label is None or label != label]):
+        raise ArgumentError(
+            "y", f"y must hold a label for every row, got {y.flat[missing[0]]} in row {missing[0]}; leave that row out"
+        )
     if anywhere(takes_numbers(y, target)):
         return from_numbers(y)
     kind = type_of_target(y, input_name="y")
@@ -239,7 +243,9 @@ def from_targets(y: Any, target: str = "auto") -> Supervision:
         codes = np.searchsorted(classes, np.ravel(y))
         if len(classes) < 2:
             raise ArgumentError(
-                "y", f"y must hold at least 2 classes, got 1 class: {classes[0].item()!r}; codes would all be equal"
+                "y",
+                f"y must hold at least 2 classes, got 1 class: {classes[0].item()!r}; leave out y, so that all bits "
+                "know neighbours",
             )
         return Supervision(np.eye(len(classes))[codes], "classes", classes)
     if kind == "multilabel-indicator":

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from tikhonet.descent.result import Status
 from tikhonet.estimators import BCDClassifier
-from tikhonet.hashing.codes import code_report, pack, signs
+from tikhonet.hashing.codes import pack, signs
 from tikhonet.hashing.codewords import codewords
 from tikhonet.hashing.engines import require_faiss
 from tikhonet.hashing.hasher import BCDHasher
@@ -74,7 +74,7 @@ class HashMethod(Method):
         labels = {"query_labels": data.y_query[asked], "base_labels": data.y}
         found = neighbour_recall(queries[asked], data.X_query[asked], base, data.X, k=k, **labels)
         retrieval = evaluate(queries, data.y_query, base, data.y, n_bits=self.bits).to_dict()
-        balls = retrieval.pop("curve")
+        balls, report = retrieval.pop("curve"), retrieval.pop("codes")
         if self.curve:
             retrieval["curve"] = {name: balls[name] for name in POOLED}
         stored = signs(base, self.bits)
@@ -82,7 +82,7 @@ class HashMethod(Method):
         real = by_distances(lambda rows: -(scores[rows] @ stored.T), data, k)
         return {
             "retrieval": retrieval,
-            "codes": code_report(base, self.bits).to_dict(),
+            "codes": report,
             "neighbours": {"neighbour_recall": found.expected, "k": k, "asked": len(queries[asked])},
             "asymmetric": real | {"symmetric_precision": same.expected},
         }
