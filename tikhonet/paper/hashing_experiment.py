@@ -35,6 +35,7 @@ from tikhonet.paper.labelled_images import SETTINGS, Database, read_database
 from tikhonet.paper.pictures import Picture, photograph
 from tikhonet.paper.records import Pictures, brief
 from tikhonet.paper.sheets import Figure
+from tikhonet.paper.unseen_findings import unseen_claims
 
 FEW = 10_000
 FEWER = 5
@@ -208,7 +209,7 @@ class HashingExperiment(Experiment):
         return Hashing.of(ordered, Coding, self.order)
 
     def findings(self, results: Hashing) -> list[Claim]:
-        return hashing_claims(results)
+        return unseen_claims(results) if results.unseen else hashing_claims(results)
 
     def figures(self, results: Hashing) -> list[Figure]:
         return hashing_figures(results)

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from tikhonet.hashing.frontier import unbeaten
 from tikhonet.hashing.mixture import Mixture
-from tikhonet.paper.comparison import Claim, Finding, standard_error
+from tikhonet.paper.comparison import Claim, Finding
 from tikhonet.paper.figures import Axis, Line, Lines, Point
 from tikhonet.paper.hashing_results import POOLED, SHOWN_BITS, Coding, Hashing
 from tikhonet.paper.sheets import Figure, short
@@ -29,8 +29,6 @@ NEAR = 0.1
 def hashing_claims(hashing: Hashing) -> list[Claim]:
     """The paper's claims, then those asked of this library."""
     said, asked = "Sec. 3.3.2", "asked of this library"
-    if hashing.unseen:
-        return [Claim(words, (finding,), asked) for words, finding in unseen_claims(hashing)]
     split = split_rival(hashing)
     found = [
         (said, "mAP is slightly better than that of ADMM.", compare(hashing, split, "mAP", expected)),
@@ -51,15 +49,6 @@ def hashing_claims(hashing: Hashing) -> list[Claim]:
         (asked, "With them, true neighbours are found at least as often as by ITQ.", nearer(hashing)),
     ]
     return [Claim(words, (finding,), where) for where, words, finding in found]
-
-
-def unseen_claims(hashing: Hashing) -> list[tuple[str, Finding]]:
-    """What is asked of codes where the classes that are searched were kept from the training."""
-    return [
-        ("Codes open to new classes: label mAP above every rival.", unseen(hashing, expected)),
-        ("The same where queries keep their real scores.", unseen(hashing, by_scores)),
-        ("They find true neighbours at least as often as ITQ.", nearer(hashing, "open")),
-    ]
 
 
 Value = Callable[[Coding, int], float]
@@ -145,30 +134,6 @@ def cost(hashing: Hashing) -> Finding:
         for bits in lengths
     ]
     return Finding("; ".join(parts) + ".", max(losses.values()) <= COST)
-
-
-def by_scores(way: Coding, bits: int) -> float:
-    return way.at(bits).measure("asymmetric_precision") or math.nan
-
-
-def unseen(hashing: Hashing, value: Value) -> Finding:
-    """Whether open codes are above every rival by more than the standard error, paired over the draws of classes.
-
-    The draws are what differs most between trials, and are the same for all.
-    """
-    parts, verdicts = [], []
-    for rival in (way for way in hashing.rows.values() if way.name not in OURS):
-        ours, theirs, lengths = common(hashing, rival.name, "open") or (rival, rival, [])
-        for bits in lengths:
-            sides = [{r.seed: value(Coding((r,)), bits) for r in way.at(bits).records} for way in (ours, theirs)]
-            less = [sides[0][seed] - other for seed, other in sides[1].items() if seed in sides[0]]
-            gap, error = fmean(less), standard_error(less)
-            verdicts.append(None if not abs(gap) > error else gap > 0)
-            parts.append((gap, f"{rival.title} at {bits} bits {gap:+.4f} ± {error:.4f} ({len(less)} draws)"))
-    if not parts:
-        return Finding("open codes and a rival were not run at one length, or diverged.", None)
-    holds = False if False in verdicts else None if None in verdicts else True
-    return Finding(f"Open codes less the nearest rivals: {'; '.join(text for _, text in sorted(parts)[:3])}.", holds)
 
 
 def nearer(hashing: Hashing, own: str = "mixed") -> Finding:
