@@ -30,7 +30,7 @@ SHARES = (0.0, 1 / 12, 1 / 6, 1 / 4, 1 / 3, 5 / 12, 1 / 2, 7 / 12)
 """The shares that are measured."""
 SLACK, MOST = 0.0075, 0.03
 """What of the labels' mean average precision may be lost for neighbours, and for as many as without labels."""
-ALIKE = 0.002
+ALIKE = 0.005
 """Shares whose precision differs by less cannot be told apart by so few queries."""
 
 

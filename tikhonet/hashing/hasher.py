@@ -58,7 +58,7 @@ class BCDHasher(BCDEstimator):
         a thousand rows kept aside, of which the bits may also lean towards labels, and takes the one that finds most
         true neighbours of those that lose no more than 0.0075 of the labels' mean average precision (`mixture_`). If
         codes without labels find more, it takes the one that finds as many and loses least, up to 0.03 (of those within
-        0.002, the one that finds most). It is a third, without a lean, where there are fewer than 200 rows, 0 for
+        0.005, the one that finds most). It is a third, without a lean, where there are fewer than 200 rows, 0 for
         numbers and for a similarity, whose codes have an order already, and 1 without y. "open" is for queries whose
         classes y may not have: all bits are signs of directions of the inputs or of the network's first layer, turned
         by the labels, each as far as it helps classes held out.
