@@ -36,11 +36,13 @@ class BCDHasher(BCDEstimator):
 
     The bits are the signs of the network's outputs V u_N. The codes that these learn are variables too:
 
-        ``f(U, V, W, B, G) = Eq. 4 with targets [B, Z] + alpha/2 (|Y - B G|^2 + ridge |G|^2), B in {-1, 1}``
+        ``f(U, V, W, B, G) = Eq. 4 with targets B + alpha/2 (|Y - B G|^2 + ridge |G|^2), B in {-1, 1}``
 
-    with Y the labels and Z the leading principal coordinates of the rows, which give a part of the bits: codes that
-    know labels alone give a whole class one code, and nothing orders it. The network sees every column in units of its
-    own spread; what is a neighbour goes by `units`. Of the parameters below, those of early stopping are not used.
+    with Y the labels. Codes that know labels alone give a whole class one code, and nothing orders it, so a part of the
+    bits comes from coordinates of the rows: of each class by itself, by one more layer on the network; without classes,
+    or with more than 40, the leading principal coordinates of all rows, which are then targets beside B. The network
+    sees every column in units of its own spread; what is a neighbour goes by `units`. Of the parameters below, those of
+    early stopping are not used.
 
     Parameters
     ----------
