@@ -132,14 +132,18 @@ def neighbour_table(folder: str, bits: int) -> str:
     """Codes of one length: labels, the order within a class, and how many codes there are."""
     found = by([record for record in records(folder) if record["bits"] == bits], "way")
     rows, scored = [], [name for name in ("precision", "recall") if next(iter(found.values()))[0].get("asymmetric")]
+    every = [record for own in found.values() for record in own]
+    # Of many queries the first ones alone ask by real scores, and of product quantisation nothing else is known.
+    part = any(record["neighbours"]["asked"] < record["retrieval"].get("queries", 0) for record in every)
+    first = f" (first {max(record['neighbours']['asked'] for record in every):,} queries)" if part else ""
     for own in (found[way] for way in WAYS if way in found):
         codes, balls = [record["codes"] for record in own], [record["retrieval"] for record in own]
         rows.append(
             [
                 own[0]["title"],
-                mean(scores(own), 4),
+                mean(scores(own), 4) + (first if "radius" not in balls[0] else ""),
                 mean([record["neighbours"]["neighbour_recall"] for record in own], 4),
-                *(f"{fmean(record['asymmetric'][f'asymmetric_{name}'] for record in own):.4f}" for name in scored),
+                *(asymmetric(own, name, part) for name in scored),
                 distinct(codes),
                 tied(codes),
                 f"{fmean(part['precision_within'] for part in balls):.3f}" if "radius" in balls[0] else "",
@@ -147,8 +151,17 @@ def neighbour_table(folder: str, bits: int) -> str:
                 span(field(own, "seconds")),
             ]
         )
-    head = ["", "label mAP", "neighbours found", *(["mAP by scores", "found by scores"] if scored else []), *CODES]
+    real = [f"mAP by scores{first}", "found by scores"] if scored else []
+    head = ["", "label mAP", f"neighbours found{first}", *real, *CODES]
     return markdown([*head, "precision within 2", "trials", "seconds"], rows) + basis(folder, found)
+
+
+def asymmetric(own: Sequence[Record], name: str, part: bool) -> str:
+    """A measure by real scores, and by the bits of the same queries where they are some of all."""
+    found = [record["asymmetric"] for record in own]
+    text = f"{fmean(record[f'asymmetric_{name}'] for record in found):.4f}"
+    same = [record["symmetric_precision"] for record in found if "symmetric_precision" in record]
+    return text + (f" (by bits {fmean(same):.4f})" if part and name == "precision" and len(same) == len(found) else "")
 
 
 def distinct(codes: Sequence[Record]) -> str:

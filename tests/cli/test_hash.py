@@ -179,6 +179,7 @@ def test_options_of_other_tasks_are_refused(mistake):
     assert "--bits" in mistake("fit", "--bits", 16, *small)
     assert "is for hash" in mistake("fit", "--codes", "classes", "--task", "regression", *small)
     assert "--head" in mistake("fit", "--task", "hash", "--head", "svm", *small)
+    assert "auto, open or a number, got 'hello'" in mistake("fit", "--task", "hash", "--structure", "hello", *small)
     assert "--loss" in mistake("fit", "--task", "hash", "--loss", "huber", *small)
     assert "--bits must be" in mistake("fit", "--task", "hash", "--bits", 4, *small).replace("'", "")
 
@@ -194,3 +195,41 @@ def test_a_hasher_can_be_described_and_certified(run, hasher):
     assert run("info", hasher, "--json").document["estimator"] == "BCDHasher"
     assert run("certify", hasher, "--json").document["passed"]
     assert run("certify", hasher, "--data", "digits", "--json").document["passed"]
+
+
+def test_queries_that_labels_cannot_be_measured_by_are_counted_and_said(run, hasher, tmp_path):
+    rows = load("digits", "test")
+    np.savez(tmp_path / "base.npz", X=rows.X[100:], y=rows.y[100:])
+    strange = np.where(np.arange(60) < 21, 77, rows.y[:60])
+    np.savez(tmp_path / "some.npz", X=rows.X[:60], y=strange)
+    np.savez(tmp_path / "none.npz", X=rows.X[:60], y=rows.y[:60] + 50)
+    ran = run("evaluate", hasher, "--data", "some.npz", "--database", "base.npz")
+    assert "21 queries have labels that no code has" in " ".join(ran.out.split())
+    assert "trained on the queries too" in " ".join(ran.out.split())
+    document = run("evaluate", hasher, "--data", "some.npz", "--database", "base.npz", "--json").document
+    assert document["retrieval"]["without_relevant"] == 21
+    nothing = run("evaluate", hasher, "--data", "none.npz", "--database", "base.npz", "--json").document
+    assert "none of the queries' is in the database" in nothing["without_labels"]
+    assert "retrieval" not in nothing
+    assert 0 < nothing["neighbours"]["expected"] < 1
+
+
+def test_codes_of_numbers_are_measured_by_neighbours_alone(run, tmp_path):
+    X = load("digits", "train").X[:200]
+    np.savez(tmp_path / "rows.npz", X=X, y=X.mean(1) + 0.123)
+    words = "fit --task hash --bits 8 --hidden 20 --max-iter 20 --data rows.npz -o m"
+    run(*words.split())
+    document = run("evaluate", "m", "--data", "rows.npz", "--json").document
+    assert "they are numbers" in document["without_labels"]
+    assert 0 < document["neighbours"]["expected"] <= 1
+
+
+def test_the_units_of_neighbours_are_said_and_go_by_the_names_of_columns(run, tmp_path):
+    X = load("digits", "train").X[:300, 20:24]
+    for names, units in (("a0,a1,a2,a3", "given"), ("age,height,weight,size", "spread")):
+        lines = [",".join(map(str, row)) for row in X]
+        (tmp_path / "rows.csv").write_text("\n".join([names, *lines]) + "\n")
+        words = "fit --task hash --bits 8 --hidden 20 --max-iter 20 --data rows.csv -o m"
+        said = " ".join(run(*words.split()).out.split())
+        assert f"neighbours in units {'as given' if units == 'given' else 'of each'}" in said
+        assert run("evaluate", "m", "--data", "rows.csv", "--json").document["neighbours"]["units"] == units

@@ -8,7 +8,8 @@ import pytest
 
 from tests.data.miniature import GZIPPED, IDX, IMAGES, LABELS, put
 from tikhonet.data import DataError, Table, TableFile, read_table
-from tikhonet.data.tables import default_names
+from tikhonet.data.large_tables import stream_table
+from tikhonet.data.tables import Wanted, default_names
 
 ROWS = np.array([[1.5, -2.0, 3.0], [4.0, 5.25, 6.0]])
 
@@ -262,6 +263,51 @@ def test_parquet_is_read_by_pyarrow(tmp_path):
     path.write_bytes(b"PAR1 damaged")
     with pytest.raises(DataError, match=r"a.parquet cannot be read"):
         read_table(path)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("wanted", [None, Wanted()])
+def test_a_parquet_column_of_lists_counts_as_many_columns(tmp_path, fixed, wanted):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path, X = tmp_path / "a.parquet", np.arange(12, dtype=np.float32).reshape(4, 3) / 2
+    kind = pyarrow.list_(pyarrow.float32(), 3 if fixed else -1)
+    lists = pyarrow.chunked_array([X[:2].tolist(), X[2:].tolist()], kind)
+    parquet.write_table(pyarrow.table({"emb": lists, "label": ["a", "b", "a", "b"], "b": [1, 2, 3, 4]}), path)
+    table = read_table(path, "label", wanted=wanted)
+    np.testing.assert_array_equal(table.X, np.column_stack([X, [1, 2, 3, 4]]))
+    assert table.feature_names == ("emb0", "emb1", "emb2", "b")
+    assert list(table.y) == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        ([[1.0, 2.0], [3.0]], "row 2: column 'emb' must hold lists of one length, here 2 numbers, got 1"),
+        ([[1.0, 2.0], None], "row 2: column 'emb' .* got no list"),
+        ([[1.0, None], [3.0, 4.0]], "row 1, column 'emb1' must be a finite number"),
+        ([["a"], ["b"]], "column 'emb' must hold numbers, got list"),
+    ],
+)
+def test_lists_that_are_no_rows_of_numbers_are_refused(tmp_path, lists, message):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"emb": lists}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=message):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_names_of_numbers_in_lists_must_not_be_those_of_columns(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"emb": [[1.0, 2.0]], "emb1": [1.0]}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="got 'emb1' twice"):
+        read_table(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="column 'emb' holds lists, which cannot be read by pieces"):
+        stream_table(tmp_path / "a.parquet")
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):

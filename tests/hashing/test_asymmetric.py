@@ -55,3 +55,28 @@ def test_scores_of_one_size_give_hamming_distances():
 def test_wrong_scores_are_refused(scores, candidates, message):
     with pytest.raises(ValueError, match=message):
         HammingIndex(20).add(pack(BASE)).search(pack(SCORES), 5, scores=scores, candidates=candidates)
+
+
+def test_no_queries_have_no_neighbours_by_scores():
+    index = HammingIndex(20).add(pack(BASE))
+    distances, ids = index.search(pack(SCORES[:0]), 5, scores=SCORES[:0])
+    assert distances.shape == ids.shape == (0, 5)
+
+
+def test_scores_whose_sums_no_float_holds_are_refused():
+    index = HammingIndex(20).add(pack(BASE))
+    with pytest.raises(ValueError, match=r"scores must be at most 1e.35 in size"):
+        index.search(pack(SCORES), 5, scores=1e40 * SCORES)
+    near, far = (index.search(pack(SCORES), 5, scores=factor * SCORES)[1] for factor in (1, 1e34))
+    np.testing.assert_array_equal(near, far)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"), [("hash", {"hash_bits": 8, "flips": 0}), ("ivf", {"lists": 60, "probes": 1})]
+)
+def test_what_an_index_does_not_find_is_further_than_all_that_it_finds(kind, settings):
+    index = HammingIndex(20, kind, **settings).fit(pack(BASE)).add(pack(BASE))
+    distances, ids = index.search(pack(SCORES), 50, scores=100 * SCORES)
+    assert (ids < 0).any()
+    assert np.isinf(distances[ids < 0]).all()
+    assert (np.diff(distances[ids[:, 0] >= 0][:, :2]) >= 0).all()

@@ -80,7 +80,7 @@ def test_bits_that_lean_towards_labels_are_the_same_in_the_layer(lean):
     found = found.turned(P, X, Y, torch.ones(len(X)), 2, seed=0, reduce=lambda part: part, last=False)
     alone, found = found.bits(P, X), replace(found, lean=lean)
     torch.testing.assert_close(found.bits(P, X), alone + lean * P[:, 3:])
-    trained = found.attached(Trained(W, V, Status.FINISHED, [], None, 1), network, 3)
+    trained = found.attached(Trained(W, V, Status.FINISHED, [], None, 1), network, 3, torch.ones(6))
     scores = trained.network.features(X, trained.W) @ trained.V.T
     torch.testing.assert_close(scores, torch.cat([P[:, :3], found.bits(P, X)], 1), rtol=1e-3, atol=1e-2)
 

@@ -273,6 +273,8 @@ def test_a_saved_hasher_gives_the_same_codes(tmp_path):
             'structure must be "auto", "open" or 1 where there is no y, got 0.5; or pass y',
         ),
         ({"codes": "classes"}, {"y": None}, "needs labels y, got none"),
+        ({}, {"y": ["a", "b", None] * 10}, "y must hold a label for every row, got None in row 2; leave that row out"),
+        ({}, {"y": np.ones(30, int)}, "at least 2 classes, got 1 class: 1; leave out y"),
         ({"codewords": "far"}, {}, "'codewords' parameter of BCDHasher must be a str among"),
         ({"codewords": "related"}, {"y": None}, 'codewords="related" needs one class a row in y, got nothing'),
         (
@@ -299,3 +301,8 @@ def test_bad_input_is_refused_with_what_is_allowed(parameters, fit, message):
     arguments = {"y": y} | ({} if rows != 30 else fit)
     with pytest.raises(ValueError, match=message):
         BCDHasher(**parameters).fit(X, **arguments)
+
+
+def test_images_that_are_no_rows_are_refused_with_a_remedy():
+    with pytest.raises(ValueError, match=r"one row a sample, .* dim 3, of shape .9, 4, 4.; pass X.reshape.9, -1."):
+        BCDHasher(n_bits=8).fit(np.zeros((9, 4, 4)), np.arange(9) % 2)

@@ -53,3 +53,16 @@ def test_no_codes_are_refused():
 
 def test_the_number_of_bits_is_a_plain_one():
     assert type(code_report(pack(hadamard(8)), np.int64(8)).n_bits) is int
+
+
+@pytest.mark.parametrize("count", [1, 5, 6, 60])
+def test_codes_that_are_all_equal_are_all_tied(count):
+    report = code_report(pack(np.ones((count, 8))), 8)
+    assert report.tied == 1
+    assert "tied for 100.0%" in str(report)
+
+
+def test_of_few_codes_that_differ_nobody_can_say_how_many_are_tied():
+    report = code_report(pack(np.eye(8)[:5]), 8)
+    assert report.tied is None
+    assert report.ties == "5 distinct (entropy 2.3 bits)"

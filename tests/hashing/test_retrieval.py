@@ -22,6 +22,7 @@ from tikhonet.hashing import (
 from tikhonet.hashing import (
     retrieval as retrieval_module,
 )
+from tikhonet.hashing.codes import code_report
 from tikhonet.hashing.relevance import share_a_label
 
 
@@ -276,3 +277,11 @@ def test_indicators_of_the_database_are_converted_once(small, monkeypatch):
     evaluate(queries, np.eye(3)[y], base, np.eye(3)[z])
     assert len(seen) == 12
     assert all(labels is seen[0] and labels.dtype == np.float32 for labels in seen)
+
+
+def test_a_retrieval_says_how_many_codes_there_are_and_how_many_neighbours_are_tied():
+    codes, y = pack(np.random.default_rng(0).normal(size=(40, 8))), np.arange(40) % 2
+    found = evaluate(codes[:5], y[:5], codes, y)
+    assert found.codes == code_report(codes, 8)
+    assert found.to_dict()["codes"]["distinct"] == found.codes.distinct
+    assert found.codes.ties in str(found)

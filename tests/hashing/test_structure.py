@@ -99,6 +99,16 @@ def test_as_many_neighbours_as_without_labels_are_bought_where_that_is_not_too_d
     assert [chosen(shares, wanted).structure for wanted in (0.0, 0.3, 0.5, 0.7)] == [0.2, 0.2, 0.4, 0.2]
 
 
+def test_of_shares_that_cost_as_much_the_one_that_finds_most_is_taken():
+    shares = [
+        Share(0, 0.9, 0.1, 1),
+        Share(0.2, 0.88, 0.5, 9),
+        Share(0.3, 0.876, 0.6, 9, 0.4),
+        Share(0.4, 0.873, 0.7, 9),
+    ]
+    assert chosen(shares, 0.4).structure == 0.3
+
+
 def test_no_other_beats_what_a_frontier_shows():
     shares = [Share(0, 0.9, 0.1, 1), Share(0.2, 0.8, 0.1, 9), Share(0.2, 0.85, 0.3, 9, 0.5), Share(0.4, 0.7, 0.6, 9)]
     assert [share.mean_average_precision for share in unbeaten(shares)] == [0.9, 0.85, 0.7]
@@ -162,3 +172,24 @@ def test_wrong_neighbours_are_refused(change, message):
     options = {"query_codes": codes, "queries": base, "base_codes": codes, "base": base, "k": 3} | change
     with pytest.raises(ValueError, match=message):
         neighbour_recall(**options)
+
+
+@pytest.mark.parametrize(("columns", "least"), [(1, 0.3), (2, 0.45)])
+def test_many_bits_cut_few_columns_at_thresholds_of_their_own(columns, least):
+    X = np.random.default_rng(0).normal(size=(1000, columns))
+    hasher = BCDHasher(n_bits=48, random_state=0).fit(X[:900])
+    assert hasher.report_.distinct > 40
+    codes = hasher.transform(X)
+    assert neighbour_recall(codes[900:], X[900:], codes[:900], X[:900], k=10).expected > least
+
+
+def test_coordinates_of_few_axes_end_in_a_one_that_bits_have_their_thresholds_from():
+    X = torch.randn(200, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    weight = torch.ones(200, dtype=torch.float64)
+    assert not Structure.fit(X, weight, 8, seed=0).constant
+    structure = Structure.fit(X, weight, 16, seed=0)
+    Z = structure.beside(X)
+    assert Z.shape[1] == 3
+    turned = structure.turned(Z, X, X, weight, 16, seed=0, reduce=lambda part: part, last=False)
+    set_ = (turned.bits(Z, X) > 0).double().mean(0)
+    assert float(set_.max() - set_.min()) > 0.7

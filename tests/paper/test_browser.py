@@ -5,8 +5,13 @@ Skipped where Chromium is not installed, unless CI_BROWSER is set: then its abse
 
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
+
+from tikhonet.paper.experiment import load_records
+from tikhonet.paper.page import write_report
+from tikhonet.paper.records import append_record
 
 FLAGS = (
     "--headless",
@@ -175,3 +180,16 @@ def test_the_pages_text_has_contrast_in_both_themes(opened):
     )
     for scheme in ("light", "dark"):
         assert opened(scheme=scheme).execute_script(script) >= 4
+
+
+def test_large_counts_make_no_hashing_page_wider_than_a_phone(opened, hashing_output, tmp_path):
+    for record in load_records(hashing_output):
+        codes = record.codes | {"distinct": 54034, "entropy": 15.6, "tied": 0.14}
+        append_record(tmp_path, replace(record, codes=codes))
+    browser = opened(390, page=write_report(tmp_path).page)
+    assert "54,034, 15.6 bits, 14% tied" in browser.page_source
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    widest = (
+        "return Math.max(...[...document.querySelectorAll('.results *')].map((p) => p.getBoundingClientRect().right))"
+    )
+    assert browser.execute_script(widest) <= 390.5

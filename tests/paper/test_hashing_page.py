@@ -164,3 +164,55 @@ def test_the_table_says_how_many_trials_its_means_have(html, records, tmp_path):
     assert "Means over 2 trials. " in html
     page = written([record for record in records if record.name != "itq-8-1"], tmp_path)
     assert "Means over 1, 2 trials, by the method. " in page
+
+
+@pytest.fixture
+def unseen(records):
+    """The same records as if three classes had been unseen, and `mixed` codes open to new classes."""
+
+    def changed(record):
+        way = {"mixed": "open"}.get(record.way, record.way)
+        retrieval = record.retrieval | {"queries": 30 + record.trial} if "queries" in record.retrieval else {}
+        own = {
+            "way": way,
+            "method": f"{way}-{record.bits}",
+            "samples": 90,
+            "data": record.data | {"name": "digits-unseen"},
+        }
+        return replace(record, **own, retrieval=retrieval or record.retrieval)
+
+    return [changed(record) for record in records]
+
+
+def test_a_page_of_unseen_classes_says_so_and_has_the_sizes_of_its_trials(unseen, tmp_path):
+    page = written(unseen, tmp_path)
+    eyebrow = page[page.index('class="eyebrow"') : page.index("<h1>")]
+    assert "90 images to learn from" in eyebrow
+    assert "30 to 31 queries a trial" in eyebrow
+    assert "kept from the training" in page
+    assert "open to new classes" in page[page.index('class="who"') :]
+
+
+def test_differences_are_as_sure_as_the_queries_of_a_trial_allow(records, unseen):
+    assert HASHING.compare(records).tests == records[0].data["queries"]
+    found = HASHING.compare(unseen)
+    assert found.tests == 30
+    assert found.noise(0.5) == pytest.approx(0.5 / 30**0.5)
+
+
+def test_open_codes_are_judged_against_every_rival_over_the_draws(unseen):
+    rivals = {record.way for record in unseen} - {"open", "bcd", "fewer", "words"}
+
+    def holds(**scores):
+        def changed(record):
+            return with_score(record, scores[record.way] + 0.1 * record.trial) if record.way in scores else record
+
+        claims = HASHING.findings(HASHING.compare([changed(record) for record in unseen]))
+        return next(claim.findings[0] for claim in claims if "above every rival" in claim.words)
+
+    ahead = holds(open=0.8, **dict.fromkeys(rivals, 0.7))
+    assert ahead.holds is True
+    assert "(2 draws)" in ahead.text
+    behind = holds(open=0.8, **dict.fromkeys(rivals, 0.7) | {"itq": 0.85})
+    assert behind.holds is False
+    assert behind.text.startswith("Open codes less the nearest rivals: ITQ at")

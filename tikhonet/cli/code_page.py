@@ -86,6 +86,8 @@ def write_code_page(
             [f"recall within {found.radius}", f"{found.recall_within:.4f}"],
             ["empty balls", f"{100 * found.empty_balls:.1f}%"],
         ]
+        if found.without_relevant:
+            rows.append(["queries of labels that no code has, not in mAP", f"{found.without_relevant:,}"])
         figures.append(balls(found))
     headline.append((f"{report.distinct:,}", "", f"distinct codes of {report.codes:,}"))
     rows.append(["distinct codes", f"{report.distinct:,} of {report.codes:,}"])

@@ -15,6 +15,7 @@ from tikhonet.cli.parameter_options import ESTIMATORS, PARAMETERS, with_paramete
 from tikhonet.cli.progress import by_chunks, memory_now, memory_peak, train
 from tikhonet.data.folder import shape_of
 from tikhonet.descent.result import Status
+from tikhonet.hashing.neighbours import alike
 from tikhonet.problem.memory_budget import bytes_of
 from tikhonet.problem.ranks import Ranks
 
@@ -64,6 +65,8 @@ def fit(
     given = {name: value for name, value in parameters.items() if value is not None}
     chosen = {name: PARAMETERS[name].value(value, task) for name, value in given.items()}
     check_effect(chosen)
+    if task == "hash" and rows.named and not alike(rows.feature_names) and chosen.get("units", "auto") == "auto":
+        chosen["units"] = "spread"  # a matrix does not tell the estimator the names of its columns
     if isinstance(chosen.get("network"), str) and (shape := shape_of(rows.feature_names, rows.X.shape[1])):
         chosen.setdefault("input_shape", shape if len(shape) == 3 else (1, *shape))
     estimator: Any = ESTIMATORS[task](**chosen, random_state=random_state, n_jobs=n_jobs)

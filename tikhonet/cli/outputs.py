@@ -19,6 +19,7 @@ import typer
 from numpy.typing import NDArray
 
 from tikhonet.cli.mistakes import Failure, OptionError, nearest, visible
+from tikhonet.hashing.neighbours import UNITS
 from tikhonet.model.storage import write_atomically
 from tikhonet.network.extras import MissingExtraError, require
 from tikhonet.trainer.training import best_epoch
@@ -111,10 +112,13 @@ def held_out(task: str, estimator: Any) -> dict[str, float]:
 def headline(measures: Measures) -> str:
     """The measures of classes, numbers or codes in one line."""
     if "n_bits" in measures:
+        tied = measures["tied"]
         return (
-            f"{measures['distinct']:,} distinct codes of {measures['n_bits']} bits (entropy {measures['entropy']:.1f} "
-            f"bits), the first five neighbours tied for {100 * measures['tied']:.1f}%, bit balance "
-            f"{measures['balance']:.3f}, correlation between bits {measures['correlation']:.3f}"
+            f"{measures['distinct']:,} distinct codes of {measures['n_bits']} bits "
+            f"(entropy {measures['entropy']:.1f} bits)"
+            + ("" if tied is None else f", the first five neighbours tied for {100 * tied:.1f}%")
+            + f", bit balance {measures['balance']:.3f}, correlation between bits {measures['correlation']:.3f}"
+            + (f", neighbours in units {UNITS[measures['mixture']['units']]}" if "mixture" in measures else "")
         )
     if "recall" in measures:
         return (

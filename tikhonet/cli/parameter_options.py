@@ -15,8 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 
 from tikhonet.cli.inputs import numbers
-from tikhonet.cli.mistakes import Failure, OptionError, check_name, one_of
+from tikhonet.cli.mistakes import Failure, OptionError, check_name, nearest, one_of
 from tikhonet.cli.outputs import Answer
+from tikhonet.data.tables import is_number
 from tikhonet.estimators.classifier import BCDClassifier
 from tikhonet.estimators.regressor import BCDRegressor
 from tikhonet.hashing.hasher import BCDHasher
@@ -109,6 +110,11 @@ class Parameter:
             raise OptionError(self.option, f"is for {' and '.join(self.tasks)}, not for {task}")
         value = given
         if isinstance(given, str) and self.number and given not in self.words(task):
+            if self.words(task) and not self.listed and not is_number(given):
+                words = ", ".join(self.words(task))
+                raise OptionError(
+                    self.option, f"must be {words} or a number, got {given!r}{nearest(given, self.words(task))}"
+                )
             several = numbers(self.option, given, self.number)
             plain = not self.listed or not np.ndim(getattr(ESTIMATORS[task](), self.name))
             value = several[0] if len(several) == 1 and plain else several

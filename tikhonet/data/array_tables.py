@@ -66,7 +66,7 @@ class ArraysFile(MatrixFile):
 
 
 class ParquetFile(TableFile):
-    """.parquet: columns with names."""
+    """.parquet: columns with names; one whose rows are lists of so many numbers, as embeddings are, counts as many."""
 
     kind = ".parquet"
 
@@ -85,22 +85,47 @@ class ParquetFile(TableFile):
         place = self.label_place(names)
         if not names or columns.num_rows == 0:
             raise DataError(f"{self.path} holds no rows or no columns")
-        arrays = [decoded(column).to_numpy() for column in columns.columns]
-        y = None
+        y, label = None, None
+        arrays: dict[str, NDArray[Any]] = {}
         if place is not None:
-            y = self.checked_labels(np.array(columns.column(place).to_pylist()), names[place])
-            arrays[place] = np.zeros(len(y), np.uint8)
-        if self.wanted is not None:
-            others = {name: array for k, (name, array) in enumerate(zip(names, arrays, strict=True)) if k != place}
-            found = frame_or_matrix(others)
-            return Table(found, y, tuple(others), None if place is None else names[place], named=True)
-        for name, field, values in zip(names, columns.schema, arrays, strict=True):
-            if values.dtype.kind not in "buif":
+            label = names[place]
+            y = self.checked_labels(np.array(columns.column(place).to_pylist()), label)
+            columns, names = columns.remove_column(place), names[:place] + names[place + 1 :]
+        for name, column in zip(names, columns.columns, strict=True):
+            found = self.expanded(name, column) if lists_numbers(column.type) else {name: decoded(column).to_numpy()}
+            if len(found) > 1:
+                self.check_names([*arrays, *names, *found])
+            arrays |= found
+            if self.wanted is None and any(values.dtype.kind not in "buif" for values in found.values()):
                 raise DataError(
-                    f"{self.path}, column {name!r} must hold numbers, got {field.type}; "
+                    f"{self.path}, column {name!r} must hold numbers, got {column.type}; "
                     "convert it, remove it, or name it as the label if it is one"
                 )
-        return self.table(self.real_rows(np.column_stack(arrays), names), names, place, y, named=True)
+        if self.wanted is not None:
+            return Table(frame_or_matrix(arrays), y, tuple(arrays), label, named=True)
+        rows = self.real_rows(np.column_stack(list(arrays.values())), list(arrays))
+        return Table(rows, y, tuple(arrays), label, named=True)
+
+    def expanded(self, name: str, column: Any) -> dict[str, NDArray[Any]]:
+        """A column of lists of one length as columns of numbers: name0, name1 and so on."""
+        counted = require("pyarrow.compute").list_value_length(column).to_pylist()
+        lengths = np.array([-1 if length is None else length for length in counted])
+        if (wrong := np.flatnonzero(lengths != lengths[0])).size or lengths[0] < 1:
+            row = int(wrong[0]) if wrong.size else 0
+            held = "no list" if lengths[row] < 0 else f"{lengths[row]}"
+            raise DataError(
+                f"{self.path}, row {row + 1}: column {name!r} must hold lists of one length, here "
+                f"{max(1, lengths[0])} numbers, got {held}; correct the row or remove it"
+            )
+        flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        return {f"{name}{k}": values for k, values in enumerate(flat.reshape(len(lengths), -1).T)}
+
+
+def lists_numbers(kind: Any) -> bool:
+    """Whether an Arrow type is that of lists of numbers, of fixed length or not."""
+    types = require("pyarrow").types
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(lists and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)))
 
 
 def decoded(column: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.data.array_tables import MatrixFile, ParquetFile
+from tikhonet.data.array_tables import MatrixFile, ParquetFile, lists_numbers
 from tikhonet.data.dataset import DataError, reason
 from tikhonet.data.tables import MALFORMED, Label, Table, TableFile, default_names, whole_if_possible
 from tikhonet.estimators.streams import numbers_of, rows_of
@@ -100,6 +100,10 @@ def parquet(file: TableFile) -> Table:
         file.check_names(names)
         place = file.label_place(names)
         others = [name for k, name in enumerate(names) if k != place]
+        if listed := [name for name in others if lists_numbers(opened.schema_arrow.field(name).type)]:
+            raise DataError(
+                f"{file.path}: column {listed[0]!r} holds lists, which cannot be read by pieces; save them as .npy"
+            )
         y = None
         if place is not None:
             column = library.read_table(file.path, columns=[names[place]]).column(0)

@@ -97,7 +97,7 @@ class Plan:
         sets, data = [self.validation(part) for part in held_out], self.tensors(rows)
         slots = partial(self.session.slot, partial(names, rows))
         start |= {"reduce": self.reduce, "metric": self.target.judge(), "slots": slots}
-        start["units"] = torch.from_numpy(self.scaling.scale)
+        start["units"] = torch.from_numpy(np.where(self.scaling.varies, self.scaling.scale, 0.0))
         return Course(method, solver, self.problem, *data, sets, self.seed, **start)
 
     def train(self, rows: Rows, held_out: Sequence[Rows] = (), *, epochs: int | None = None, **start: Any) -> Trained:

@@ -129,7 +129,11 @@ def flat_rows(parameters: Any, X: Any, what: str = "X") -> Any:
     if shape is None and isinstance(parameters.network, str):
         raise shape_wanted(parameters, f"{what} of shape {form}")
     if shape is None and len(form) == 3:
-        return X  # which scikit-learn refuses
+        raise ArgumentError(
+            what,
+            f"{what} must hold one row a sample, got an array with dim 3, of shape {form}; pass "
+            f"{what}.reshape({len(X)}, -1), or input_shape where it holds images",
+        )
     if shape is None:
         raise ArgumentError(
             "network",

@@ -103,7 +103,7 @@ class Course:
     metric: Metric | None = None
     """What epochs are judged by; None is the loss."""
     units: Tensor = field(default_factory=lambda: torch.ones(()))
-    """What each feature was divided by."""
+    """What each feature was divided by; 0 for one that is constant."""
 
     @property
     def uneven_weight(self) -> Tensor | None:

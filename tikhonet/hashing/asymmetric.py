@@ -11,6 +11,8 @@ from tikhonet.hashing.codes import Codes, pack
 from tikhonet.network.errors import ArgumentError
 
 Scores = NDArray[np.float32]
+LARGEST = 1e35
+"""Sums of 512 such scores are finite in float32."""
 
 
 def check_scores(scores: ArrayLike, codes: Codes, n_bits: int) -> Scores:
@@ -24,6 +26,10 @@ def check_scores(scores: ArrayLike, codes: Codes, n_bits: int) -> Scores:
         )
     if not np.isfinite(found).all():
         raise ArgumentError("scores", "scores must be finite, got NaN or infinity; look at the rows they come from")
+    if found.size and np.abs(found).max() > LARGEST:
+        raise ArgumentError(
+            "scores", f"scores must be at most {LARGEST:g} in size, got {np.abs(found).max():g}; divide them by it"
+        )
     if not np.array_equal(pack(found), codes):
         raise ArgumentError("scores", "scores must have the signs of the codes, got others; pass pack(scores) as codes")
     return found.astype(np.float32)
@@ -62,4 +68,4 @@ def byte_tables(scores: Scores, width: int) -> Scores:
     parts = padded.reshape(len(scores), width, 8)
     # Where the stored bit is 1 a negative score costs its size, where it is 0 a positive one does.
     tables = np.maximum(-parts, 0) @ bits.T + np.maximum(parts, 0) @ (1 - bits).T
-    return np.ascontiguousarray(tables.reshape(len(scores), -1), np.float32)
+    return np.ascontiguousarray(tables.reshape(len(scores), 256 * width), np.float32)

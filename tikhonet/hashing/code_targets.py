@@ -135,6 +135,8 @@ class Codes(Target):
     """How far on the other side an output must lie to turn a learned bit that fits the labels."""
     share: float | None = 0.0
     """Of bits that know neighbours; None is chosen on rows kept aside."""
+    units: str = "spread"
+    """In which rows are neighbours: "given", or "spread" for each column's own."""
     opens: bool = False
     """Whether all bits come from coordinates that serve classes never seen."""
     related: bool = False
@@ -191,8 +193,9 @@ class Codes(Target):
         if self.opens:
             last = self.mixture.structure
             labels = torch.from_numpy(self.supervision.Y).to(course.X.device)
-            trained, found = train_open(course, labels, self.n_bits, last if isinstance(last, Opened) else None)
-            return replace(trained, kept=Mixture(self.n_bits, structure=found))
+            last = last if isinstance(last, Opened) else None
+            trained, found = train_open(course, labels, self.n_bits, last, given=self.units == "given")
+            return replace(trained, kept=Mixture(self.n_bits, units=self.units, structure=found))
         targets = self.start.targets(self.supervision.Y)
         squares = torch.tensor([np.square(targets).sum(1).sum(), len(targets)], dtype=torch.float64)
         total, rows = course.reduce(squares).tolist()
@@ -205,7 +208,8 @@ class Codes(Target):
         if self.share == 0:
             return train_codes(course, block(), rounds)
         by_class = self.supervision.kind == "classes" and self.label_bits > 0 and takes_experts(course, Y.shape[1])
-        trained, mixture = MixedCodes(course, block, Y, self.n_bits, rounds, by_class).train(self.share, self.mixture)
+        mixed = MixedCodes(course, block, Y, self.n_bits, rounds, by_class, self.units)
+        trained, mixture = mixed.train(self.share, self.mixture)
         return replace(trained, kept=mixture)
 
     def finished(self, trained: Trained) -> Self:
@@ -227,6 +231,10 @@ def from_targets(y: Any, target: str = "auto") -> Supervision:
     y = y.toarray() if sparse.issparse(y) else np.asarray(y)
     if y.dtype == object and all(isinstance(label, Real) for label in y.flat):
         y = np.array(y.tolist())
+    if y.dtype == object and (missing := [row for row, label in enumerate(y.flat) if label is None or label != label]):
+        raise ArgumentError(
+            "y", f"y must hold a label for every row, got {y.flat[missing[0]]} in row {missing[0]}; leave that row out"
+        )
     if anywhere(takes_numbers(y, target)):
         return from_numbers(y)
     kind = type_of_target(y, input_name="y")
@@ -235,7 +243,9 @@ def from_targets(y: Any, target: str = "auto") -> Supervision:
         codes = np.searchsorted(classes, np.ravel(y))
         if len(classes) < 2:
             raise ArgumentError(
-                "y", f"y must hold at least 2 classes, got 1 class: {classes[0].item()!r}; codes would all be equal"
+                "y",
+                f"y must hold at least 2 classes, got 1 class: {classes[0].item()!r}; leave out y, so that all bits "
+                "know neighbours",
             )
         return Supervision(np.eye(len(classes))[codes], "classes", classes)
     if kind == "multilabel-indicator":

@@ -229,7 +229,7 @@ class CodeReport:
         Of the codes, in bits: log2 n where all differ, 0 where all are equal. Models of version 0.1 do not know it.
     tied : float, optional
         The share of codes whose five nearest others are all at one distance, so that nothing orders them (of 1,000
-        codes, among at most 50,000).
+        codes, among at most 50,000). None where a code has less than five others, unless all are equal.
 
     Examples
     --------
@@ -254,10 +254,9 @@ class CodeReport:
     @property
     def ties(self) -> str:
         """How far codes tell rows apart, in words."""
-        if self.entropy is None or self.tied is None:
-            return f"{self.distinct:,} distinct"
-        tied = f"the first {FIRST} neighbours tied for {100 * self.tied:.1f}%"
-        return f"{self.distinct:,} distinct (entropy {self.entropy:.1f} bits), {tied}"
+        entropy = "" if self.entropy is None else f" (entropy {self.entropy:.1f} bits)"
+        tied = "" if self.tied is None else f", the first {FIRST} neighbours tied for {100 * self.tied:.1f}%"
+        return f"{self.distinct:,} distinct{entropy}{tied}"
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain numbers.
@@ -325,11 +324,17 @@ def code_report(codes: Codes, n_bits: int) -> CodeReport:
     )
 
 
-def tied_share(codes: Codes) -> float:
-    """The share of codes whose `FIRST` nearest others are all at one distance; 0 where there are fewer others."""
+def tied_share(codes: Codes) -> float | None:
+    """The share of codes whose `FIRST` nearest others are all at one distance.
+
+    1 where all codes are equal, so that nothing orders them however few they are; else None where there are fewer
+    others.
+    """
     base = codes[:: -(-len(codes) // MOST_CODES)]
+    if (base == base[0]).all():
+        return 1.0
     if len(base) <= FIRST:
-        return 0.0
+        return None
     asked = np.arange(0, len(base), -(-len(base) // ASKED))
     tied = 0
     for _, block in distance_blocks(base[asked], base):

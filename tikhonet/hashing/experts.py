@@ -44,7 +44,7 @@ OPENING = 1 / 3
 class Experts:
     """Means and axes of all classes, and the directions that the bits are made of."""
 
-    leans: ClassVar[tuple[float, ...]] = (0.0, 0.75)
+    leans: ClassVar[tuple[float, ...]] = (0.0, 0.4, 0.75)
     """The leans that are tried for every share of the bits."""
 
     means: Tensor
@@ -118,8 +118,11 @@ class Experts:
             found += ((X - mean) @ D + gate).relu_() - gate.relu()
         return found + self.lean * P[:, P.shape[1] - found.shape[1] :] if self.lean else found
 
-    def attached(self, trained: Trained, network: Network, labels: int) -> Trained:
-        """The network with the layer on it, whose V gives so many bits of labels and those of neighbours."""
+    def attached(self, trained: Trained, network: Network, labels: int, unit: Tensor) -> Trained:
+        """The network with the layer on it, whose V gives so many bits of labels and those of neighbours.
+
+        The layer sees rows as the network does, which `unit` turns into what the axes were found for.
+        """
         assert self.directions is not None
         assert self.reading is not None
         classes, features, bits = self.directions.shape
@@ -129,7 +132,7 @@ class Experts:
         passed, gates = V[: labels + bits if self.lean else labels], SHARPNESS * self.reading.T @ V
         count = 2 * len(passed)
         width = count + classes * bits + classes
-        D = self.directions.transpose(1, 2).reshape(-1, features)
+        D = self.directions.transpose(1, 2).reshape(-1, features) * unit
         rows = V.new_zeros(width, features)
         rows[count:-classes] = D
         below = torch.cat([passed, -passed, gates.repeat_interleave(bits, 0), gates])

@@ -30,6 +30,8 @@ SHARES = (0.0, 1 / 12, 1 / 6, 1 / 4, 1 / 3, 5 / 12, 1 / 2, 7 / 12)
 """The shares that are measured."""
 SLACK, MOST = 0.0075, 0.03
 """What of the labels' mean average precision may be lost for neighbours, and for as many as without labels."""
+ALIKE = 0.005
+"""Shares whose precision differs by less cannot be told apart by so few queries."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,16 @@ def frontier(X: Pair, labels: Pair, outputs: Iterable[tuple[float, float, Pair]]
 def chosen(found: Sequence[Share], wanted: float = 0.0) -> Share:
     """The one that finds most neighbours among those that lose little of what labels are worth.
 
-    Where none of these finds as many as `wanted`, it is the one that does and loses least, unless it loses `MOST`.
+    Where none of these finds as many as `wanted`, it is the one that does and loses least, unless it loses `MOST`; of
+    those that lose as little, the one that finds most.
     """
     best = max(share.mean_average_precision for share in found)
     cheap = max((s for s in found if s.mean_average_precision >= best - SLACK), key=lambda s: (s.recall, -s.structure))
     enough = [s for s in found if s.recall >= wanted and s.mean_average_precision >= best - MOST]
-    return cheap if cheap.recall >= wanted or not enough else max(enough, key=lambda s: s.mean_average_precision)
+    if cheap.recall >= wanted or not enough:
+        return cheap
+    least = max(s.mean_average_precision for s in enough)
+    return max((s for s in enough if s.mean_average_precision >= least - ALIKE), key=lambda s: s.recall)
 
 
 def unbeaten(found: Iterable[Share]) -> list[Share]:

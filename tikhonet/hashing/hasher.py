@@ -22,6 +22,7 @@ from tikhonet.hashing.code_targets import Codes, Supervision, from_similarity, f
 from tikhonet.hashing.codes import FEWEST_BITS, MOST_BITS, CodeReport, n_bytes, pack
 from tikhonet.hashing.codes import Codes as PackedCodes
 from tikhonet.hashing.mixture import Mixture
+from tikhonet.hashing.neighbours import alike
 from tikhonet.hashing.relevance import check_no_sets
 from tikhonet.model.model import Model
 from tikhonet.network.docstrings import with_inherited
@@ -35,11 +36,13 @@ class BCDHasher(BCDEstimator):
 
     The bits are the signs of the network's outputs V u_N. The codes that these learn are variables too:
 
-        ``f(U, V, W, B, G) = Eq. 4 with targets [B, Z] + alpha/2 (|Y - B G|^2 + ridge |G|^2), B in {-1, 1}``
+        ``f(U, V, W, B, G) = Eq. 4 with targets B + alpha/2 (|Y - B G|^2 + ridge |G|^2), B in {-1, 1}``
 
-    with Y the labels and Z the leading principal coordinates of the rows, which give a part of the bits: codes that
-    know labels alone give a whole class one code, and nothing orders it. Features may come in any units. Of the
-    parameters below, those of early stopping are not used.
+    with Y the labels. Codes that know labels alone give a whole class one code, and nothing orders it, so a part of the
+    bits comes from coordinates of the rows: of each class by itself, by one more layer on the network; without classes,
+    or with more than 40, the leading principal coordinates of all rows, which are then targets beside B. The network
+    sees every column in units of its own spread; what is a neighbour goes by `units`. Of the parameters below, those of
+    early stopping are not used.
 
     Parameters
     ----------
@@ -56,11 +59,16 @@ class BCDHasher(BCDEstimator):
         The share of the bits, 0 to 1, that know neighbours instead of labels. "auto" measures eight shares on up to
         a thousand rows kept aside, of which the bits may also lean towards labels, and takes the one that finds most
         true neighbours of those that lose no more than 0.0075 of the labels' mean average precision (`mixture_`). If
-        codes without labels find more, it takes the one that finds as many and loses least, up to 0.03. It is a
-        third, without a lean, where there are fewer than 200 rows, 0 for numbers and for a similarity, whose codes
-        have an order already, and 1 without y. "open" is for
-        queries whose classes y may not have: all bits are signs of directions of the inputs or of the network's
-        first layer, turned by the labels, each as far as it helps classes held out.
+        codes without labels find more, it takes the one that finds as many and loses least, up to 0.03 (of those within
+        0.005, the one that finds most). It is a third, without a lean, where there are fewer than 200 rows, 0 for
+        numbers and for a similarity, whose codes have an order already, and 1 without y. "open" is for queries whose
+        classes y may not have: all bits are signs of directions of the inputs or of the network's first layer, turned
+        by the labels, each as far as it helps classes held out.
+    units : {"auto", "given", "spread"}, default="auto"
+        The units in which rows are near to each other: each column's as given, so that distances stay what they are, or
+        that of its own spread. "auto" takes columns as given where they are numbers of one kind, such as pixels or
+        embeddings: without names, or with names that differ by numbers alone (x0, x1). Other columns, such as age
+        and height, have units that say nothing, and are divided by their spread.
     supervision : float, default=3.0
         How far on the other side the network's output must at least lie to turn a learned bit that fits the labels.
     target : {"auto", "classes", "numbers"}, default="auto"
@@ -92,6 +100,7 @@ class BCDHasher(BCDEstimator):
     codes: str = "learned"
     codewords: str = "apart"
     structure: Any = "auto"
+    units: str = "auto"
     supervision: float = 3.0
     target: str = "auto"
 
@@ -103,6 +112,7 @@ class BCDHasher(BCDEstimator):
         "codes": [StrOptions({"learned", "classes"})],
         "codewords": [StrOptions({"apart", "related"})],
         "structure": [StrOptions({"auto", "open"}), Interval(Real, 0, 1, closed="both")],
+        "units": [StrOptions({"auto", "given", "spread"})],
         "supervision": [POSITIVE],
         "target": [StrOptions({"auto", "classes", "numbers"})],
     }
@@ -142,8 +152,16 @@ class BCDHasher(BCDEstimator):
         else:
             supervision = from_targets(y if weight.all() else y[kept], self.target)
         rows = inputs.rows(X if weight.all() else X[kept], supervision.Y, weight[kept])
+        units = self.units
+        if units == "auto":
+            units = "given" if inputs.columns is None and alike(inputs.names) else "spread"
         target = Codes(
-            supervision, self.n_bits, self.codes == "learned", self.supervision, supervision.share(self.structure)
+            supervision,
+            self.n_bits,
+            self.codes == "learned",
+            self.supervision,
+            supervision.share(self.structure),
+            units,
         )
         if self.codewords == "related":
             self._check_related(supervision.kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from tikhonet.trainer.batches import add_numbers
 
 RETRAIN_BELOW = 20_000
 """With fewer rows, those kept aside are missed: the network is trained again on all."""
+TINY = 1e-300
 FEW_ROWS = 1 / 3
 """The share where there are too few rows to choose it by."""
 
@@ -38,6 +40,8 @@ class Mixture:
         How much those bits lean towards labels.
     wanted : float, default=0.0
         The neighbours that codes without labels, of the same length, found on these rows.
+    units : {"spread", "given"}, default="spread"
+        Those in which rows are neighbours: of each column's own spread, or as given.
     structure : Structure, optional
         How they are made; a model file does not keep it, since V has it.
 
@@ -45,13 +49,14 @@ class Mixture:
     --------
     >>> from tikhonet.hashing import Mixture
     >>> Mixture(bits=16)
-    Mixture(bits=16, frontier=(), lean=0.0, wanted=0.0)
+    Mixture(bits=16, frontier=(), lean=0.0, wanted=0.0, units='spread')
     """
 
     bits: int = 0
     frontier: tuple[Share, ...] = ()
     lean: float = 0.0
     wanted: float = 0.0
+    units: str = "spread"
     structure: Structure | Experts | Opened | None = field(default=None, repr=False, compare=False)
 
     def taken(self, n_bits: int) -> Share | None:
@@ -76,10 +81,11 @@ class Mixture:
         Returns
         -------
         dict
-            With the keys bits, frontier, lean and wanted.
+            With the keys bits, frontier, lean, wanted and units.
         """
         shares = [share.to_dict() for share in self.frontier]
-        return {"bits": self.bits, "frontier": shares, "lean": self.lean, "wanted": self.wanted}
+        numbers = {"bits": self.bits, "frontier": shares, "lean": self.lean, "wanted": self.wanted}
+        return numbers | {"units": self.units}
 
     @classmethod
     def from_dict(cls, kept: dict[str, Any]) -> Mixture:
@@ -96,8 +102,9 @@ class Mixture:
             An equal one.
         """
         shares = tuple(Share(**share) for share in kept["frontier"])
-        # Version 0.1 had neither of the last two.
-        return cls(int(kept["bits"]), shares, float(kept.get("lean", 0.0)), float(kept.get("wanted", 0.0)))
+        # Version 0.1 had neither lean nor wanted, and its units were those of the spread, as they were for some time.
+        lean, wanted = float(kept.get("lean", 0.0)), float(kept.get("wanted", 0.0))
+        return cls(int(kept["bits"]), shares, lean, wanted, str(kept.get("units", "spread")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +120,16 @@ class MixedCodes:
     rounds: int
     by_class: bool = False
     """Whether each class has coordinates of its own."""
+    units: str = "spread"
+    """Those in which rows are neighbours."""
 
     def train(self, share: float | None, last: Mixture | None = None) -> tuple[Trained, Mixture]:
         """The network, whose V gives the bits alone, and the mixture; a `share` of None is chosen on rows kept aside.
 
         After a warm start it is the `last` mixture, so that codes stay comparable with those that are stored.
         """
+        if last and last.structure and last.units != self.units:
+            return replace(self, units=last.units).train(share, last)
         course, rows = self.course, len(self.course.X)
         found: list[Share] = []
         lean = wanted = 0.0
@@ -147,29 +158,41 @@ class MixedCodes:
                 P = trained.outputs
         bits = round(share * self.n_bits)
         near = replace(self.turned(near, P, slice(None), bits, last=True), lean=lean)
-        trained = near.attached(trained, course.problem.network, self.n_bits - bits)
-        mixture = Mixture(bits, tuple(found), lean, wanted, near)
-        return replace(trained, outputs=self.columns(near, P, course.X)), mixture
+        trained = near.attached(trained, course.problem.network, self.n_bits - bits, self.unit)
+        mixture = Mixture(bits, tuple(found), lean, wanted, self.units, near)
+        return replace(trained, outputs=self.columns(near, P, self.X)), mixture
+
+    @cached_property
+    def unit(self) -> Tensor:
+        """What a feature is multiplied by, so that distances are those between neighbours."""
+        if self.units == "spread":
+            return torch.ones_like(self.course.X[0])
+        return (self.course.units / self.course.units.max().clamp_min(TINY)).to(self.course.X)
+
+    @cached_property
+    def X(self) -> Tensor:
+        """The rows as neighbours see them."""
+        return self.course.X if self.units == "spread" else self.course.X * self.unit
 
     def axes(self, count: int) -> Structure | Experts:
         """What tells rows apart: coordinates of each class, or of all rows."""
         course = self.course
         if self.by_class:
-            return Experts.fit(course.X, self.labels, course.weight, count, course.seed, course.reduce)
+            return Experts.fit(self.X, self.labels, course.weight, count, course.seed, course.reduce)
         before = course.targets.shape[1]
-        return Structure.fit(course.X, course.weight, count, course.seed, course.reduce, before=before)
+        return Structure.fit(self.X, course.weight, count, course.seed, course.reduce, before=before)
 
     def run(self, part: slice, near: Structure | Experts) -> Trained:
         """Train on some rows."""
         X, targets, weight = self.course.X[part], self.course.targets[part], self.course.weight[part]
-        block = self.block(part, near.beside(X))
+        block = self.block(part, near.beside(self.X[part]))
         return train_codes(replace(self.course, X=X, targets=targets, weight=weight), block, self.rounds)
 
     def turned(
         self, near: Structure | Experts, P: Tensor, part: slice, bits: int, *, last: bool = False
     ) -> Structure | Experts:
         """With directions for so many bits, by these outputs of the network for these rows."""
-        X, Y, weight = self.course.X[part], self.labels[part], self.course.weight[part]
+        X, Y, weight = self.X[part], self.labels[part], self.course.weight[part]
         return near.turned(P, X, Y, weight, bits, seed=self.course.seed, reduce=self.course.reduce, last=last)
 
     def columns(self, near: Structure | Experts, P: Tensor, X: Tensor) -> Tensor:
@@ -183,7 +206,7 @@ class MixedCodes:
         The last one is that of codes of neighbours alone, which need no network.
         """
         aside, end = len(queries), len(queries) + len(base)
-        X, Y, part = self.course.X, self.labels, slice(aside, end)
+        X, Y, part = self.X, self.labels, slice(aside, end)
 
         def outputs() -> Iterator[tuple[float, float, Pair]]:
             for share in SHARES:

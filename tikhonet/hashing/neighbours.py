@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from tikhonet.hashing.ties import Tied, TiedRows, count, joined, precision_at
 from tikhonet.network.errors import ArgumentError
 
 NEAREST = 100
+UNITS = {"given": "as given", "spread": "of each column's own spread"}
+"""Those in which rows may be near to each other, in words."""
 PAIRS = 2**23
 """Distances held at a time."""
 
@@ -77,7 +80,17 @@ def neighbour_recall(
     for rows in blocks(len(X), len(Y)):
         allowed = None if same is None else torch.from_numpy(same(rows))
         found.append(recall(query_codes[rows], base_codes, true_neighbours(X[rows], Y, k, allowed), k))
-    return joined(found).mean()
+    whole = joined(found)
+    if not len(whole.expected):
+        raise ArgumentError(
+            "query_labels", "query_labels must share labels with base_labels, got none that do; leave both out"
+        )
+    return whole.mean()
+
+
+def alike(names: Iterable[str]) -> bool:
+    """Whether columns are numbers of one kind, by their names: these differ by numbers alone, as x0, x1 do."""
+    return len({re.sub(r"\d+", "", name) for name in names}) < 2
 
 
 def blocks(queries: int, base: int) -> Iterator[slice]:

@@ -103,9 +103,12 @@ class Opened:
         return Network((*shapes, 2 * bits), edges), W, torch.cat([eye, -eye], 1)
 
 
-def train_open(course: Course, labels: Tensor, bits: int, last: Opened | None = None) -> tuple[Trained, Opened]:
+def train_open(
+    course: Course, labels: Tensor, bits: int, last: Opened | None = None, given: bool = False
+) -> tuple[Trained, Opened]:
     """Directions for so many bits, by labels of one class a row, or by nearness alone where there is one column.
 
+    With too few classes to choose by, nearness is in units as `given`, or in those of the features' own spread.
     Every row counts alike, whatever its weight: a direction is to serve rows that are not there.
     After a warm start they are the `last` ones, so that codes stay comparable with those that are stored.
     """
@@ -121,7 +124,7 @@ def train_open(course: Course, labels: Tensor, bits: int, last: Opened | None = 
         return course.watch(epoch) if course.watch else None
 
     if last is None:
-        pull, view = choose(replace(course, watch=None), X, targets, classes, bits)
+        pull, view = choose(replace(course, watch=None), X, targets, classes, bits, given)
         last = directions(view, X, classes, bits, pull=pull, seed=course.seed, watch=heard)
     network, W, V = last.network(course.problem.network)
     outputs = last.scores(course.X)
@@ -141,14 +144,16 @@ def certificate(found: Opened) -> Certificate:
     return Certificate(checks, Stationarity(unknown, unknown, math.nan), None, NOT_CLAIMED)
 
 
-def choose(course: Course, X: Tensor, targets: Tensor, classes: Tensor, bits: int) -> tuple[float, View]:
+def choose(
+    course: Course, X: Tensor, targets: Tensor, classes: Tensor, bits: int, as_given: bool
+) -> tuple[float, View]:
     """The pull of labels and the view whose codes are best for classes held out; with less than four, the mildest."""
     known = classes.unique()
     scale = course.units.to(X)
     spread = View("in units of the features' own spread", torch.ones_like(X[0]))
     given = View("in units as given", scale.expand_as(X[0]))
     if len(known) < FOLDS + 1:
-        return (0.0 if len(known) < 2 else PULLS[0]), spread
+        return (0.0 if len(known) < 2 else PULLS[0]), given if as_given else spread
     worth: dict[tuple[float, str], float] = {}
     for fold in range(FOLDS):
         held = torch.isin(classes, known[fold::FOLDS])

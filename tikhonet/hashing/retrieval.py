@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tikhonet.hashing.codes import Codes, check_codes, is_whole
+from tikhonet.hashing.codes import CodeReport, Codes, check_codes, code_report, is_whole
 from tikhonet.hashing.relevance import Relevance, Rows, Similar, relevance
 from tikhonet.hashing.ties import (
     Counts,
@@ -90,6 +90,8 @@ class Retrieval:
         The share of queries whose ball is empty.
     curve : Curve
         Precision and recall of the balls of every radius.
+    codes : CodeReport
+        How many codes of the database differ, their entropy, and how many of their nearest are tied.
 
     Examples
     --------
@@ -113,6 +115,7 @@ class Retrieval:
     recall_within: float
     empty_balls: float
     curve: Curve
+    codes: CodeReport
 
     def to_dict(self) -> dict[str, Any]:
         """The findings as plain JSON: numbers, lists, and text as keys.
@@ -139,6 +142,7 @@ class Retrieval:
             f"within {self.radius:<8} precision {self.precision_within:.4f}, recall {self.recall_within:.4f}, "
             f"{100 * self.empty_balls:.1f}% of the balls empty (precision 0)"
         )
+        lines.append(f"{'codes':<15} {self.codes.ties}")
         return "\n".join(lines)
 
 
@@ -227,7 +231,7 @@ def evaluate(
         counts = count(query_codes[start : start + step], base_codes, shifted(rows, start))
         counts = Counts(counts.items[:, : n_bits + 1], counts.relevant[:, : n_bits + 1])
         parts.append(measure(counts, int(radius), cuts))
-    return summary(parts, len(base_codes), int(radius), cuts)
+    return summary(parts, code_report(base_codes, n_bits), int(radius), cuts)
 
 
 def shifted(rows: Rows, start: int) -> Rows:
@@ -262,7 +266,7 @@ def measure(counts: Counts, radius: int, cuts: Iterable[int]) -> Measured:
     )
 
 
-def summary(parts: list[Measured], database: int, radius: int, cuts: Sequence[int]) -> Retrieval:
+def summary(parts: list[Measured], codes: CodeReport, radius: int, cuts: Sequence[int]) -> Retrieval:
     """Means over all queries."""
     answerable, empty = (np.concatenate([getattr(part, name) for part in parts]) for name in ("answerable", "empty"))
     if not answerable.any():
@@ -271,7 +275,7 @@ def summary(parts: list[Measured], database: int, radius: int, cuts: Sequence[in
     found = curve(parts, len(answerable), int(answerable.sum()))
     return Retrieval(
         queries=len(answerable),
-        database=database,
+        database=codes.codes,
         n_bits=len(found.precision) - 1,
         without_relevant=int((~answerable).sum()),
         mean_average_precision=average[0],
@@ -282,6 +286,7 @@ def summary(parts: list[Measured], database: int, radius: int, cuts: Sequence[in
         recall_within=found.recall[radius],
         empty_balls=float(empty.mean()),
         curve=found,
+        codes=codes,
     )
 
 

@@ -24,6 +24,8 @@ from tikhonet.hashing.directions import neighbourly, rotation
 from tikhonet.network.graph import Network
 from tikhonet.problem.samples import Reduce, keep
 
+CUTS = 8
+"""Bits for each axis from which on they have thresholds of their own."""
 POWERS, SPARE = 4, 10
 """Rounds of the search for axes, and axes that it carries along beside those asked for: both make it exact enough."""
 
@@ -42,6 +44,8 @@ class Structure:
     directions: Tensor | None = None
     """Coordinates x bits."""
     lean: float = 0.0
+    constant: bool = False
+    """Whether a coordinate that is 1 follows: many bits on few axes must not all pass through the mean."""
 
     @classmethod
     def fit(
@@ -51,11 +55,13 @@ class Structure:
         axes = principal_axes(X, weight, count, seed, reduce)
         squares = (X @ axes).double().square().mean(1)
         square, total = reduce(torch.stack([weight.double() @ squares, weight.double().sum()]))
-        return cls(axes / (square / total).sqrt().clamp_min(torch.finfo(X.dtype).tiny), before)
+        axes = axes / (square / total).sqrt().clamp_min(torch.finfo(X.dtype).tiny)
+        return cls(axes, before, constant=count >= CUTS * axes.shape[1])
 
     def beside(self, X: Tensor) -> Tensor:
         """The further targets of the network: the coordinates."""
-        return X @ self.axes
+        Z = X @ self.axes
+        return torch.cat([Z, torch.ones_like(Z[:, :1])], 1) if self.constant else Z
 
     def turned(
         self, P: Tensor, X: Tensor, Y: Tensor, weight: Tensor, bits: int, *, seed: int, reduce: Reduce, last: bool
@@ -64,16 +70,28 @@ class Structure:
         if self.directions is not None:
             return self
         Z = P[:, self.before :]
-        R = rotation(Z, bits, seed, reduce)
+        R = self.spread(Z, bits, seed, reduce) if self.constant else rotation(Z, bits, seed, reduce)
         return replace(self, directions=neighbourly(Z, R, seed, reduce) if last else R)
+
+    def spread(self, Z: Tensor, bits: int, seed: int, reduce: Reduce) -> Tensor:
+        """Directions, each set of orthonormal ones at a further threshold: where a normal variable has even parts."""
+        width = self.axes.shape[1]
+        R = rotation(Z[:, :width], bits, seed, reduce)
+        sets = -(-bits // width)
+        levels = (torch.arange(bits, device=Z.device) // width + 0.5) / sets
+        along = Z[:, :width].double() @ R
+        sums, rows = reduce(torch.stack([along.sum(0), along.square().sum(0)])), reduce(Z.new_tensor(len(Z)).double())
+        mean, square = sums / rows
+        threshold = mean + (square - mean.square()).clamp_min(0).sqrt() * torch.special.ndtri(levels.double())
+        return torch.cat([R, -threshold[None]])
 
     def bits(self, P: Tensor, X: Tensor) -> Tensor:
         """Columns whose signs are the bits, from the outputs of the network."""
         assert self.directions is not None
         return P[:, self.before : self.before + len(self.directions)] @ self.directions.to(P)
 
-    def attached(self, trained: Trained, network: Network, labels: int) -> Trained:
-        """The network whose V gives so many bits of labels and those of neighbours."""
+    def attached(self, trained: Trained, network: Network, labels: int, unit: Tensor) -> Trained:
+        """The network whose V gives so many bits of labels and those of neighbours, whatever their unit."""
         V = trained.V.T
         return replace(trained, V=torch.cat([V[:, :labels], self.bits(V, V)], dim=1).T.contiguous())
 

@@ -170,8 +170,14 @@ class Comparison(Generic[R]):
         A single score lies in 0 to 1, so that its variance is at most p (1 - p) with p the mean; it is that where a
         single score is 0 or 1, as an error is.
         """
-        data, shares = self.first.data, [score / self.whole for score in scores]
-        return self.whole * math.sqrt(sum(p * (1 - p) for p in shares) / data.get("test", data.get("queries")))
+        shares = [score / self.whole for score in scores]
+        return self.whole * math.sqrt(sum(p * (1 - p) for p in shares) / self.tests)
+
+    @property
+    def tests(self) -> int:
+        """How many things a trial was tested on."""
+        data = self.first.data
+        return int(data.get("test", data.get("queries")))
 
     def seconds(self, rows: Sequence[R], *, name: str, title: str, caption: str) -> Dots:
         """The figure of training times; its caption says where the machine had other things to do."""

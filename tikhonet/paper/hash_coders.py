@@ -21,7 +21,7 @@ from torch import Tensor
 
 from tikhonet.descent.result import Status
 from tikhonet.estimators import BCDClassifier
-from tikhonet.hashing.codes import code_report, pack, signs
+from tikhonet.hashing.codes import pack, signs
 from tikhonet.hashing.codewords import codewords
 from tikhonet.hashing.engines import require_faiss
 from tikhonet.hashing.hasher import BCDHasher
@@ -46,8 +46,9 @@ Coder = Callable[[Rows], Rows]
 Trained = tuple[Coder, dict[str, Any]]
 """A function from rows to real scores, and the fields of the record that tell of its training."""
 CHUNK = 8192
-ASKED, PART = 1000, 100
-"""Queries whose true neighbours are sought, and how many of them at a time."""
+ASKED, PAIRS, PART = 1000, 10**8, 100
+"""Queries whose true neighbours are sought, and that ask by real scores, where queries and rows of the database make
+more pairs than this; and how many of them at a time."""
 
 
 @dataclass(frozen=True)
@@ -68,28 +69,34 @@ class HashMethod(Method):
 
     def judge(self, coder: Coder, data: Database) -> dict[str, Any]:
         """The fields of the record that tell how good the codes are: retrieval, the codes themselves, neighbours."""
-        scores, asked = coder(data.X_query), slice(ASKED)
+        scores, asked = coder(data.X_query), sought(data)
         base, queries, k = pack(coder(data.X)), pack(scores), nearest(len(data.X))
         labels = {"query_labels": data.y_query[asked], "base_labels": data.y}
         found = neighbour_recall(queries[asked], data.X_query[asked], base, data.X, k=k, **labels)
         retrieval = evaluate(queries, data.y_query, base, data.y, n_bits=self.bits).to_dict()
-        balls = retrieval.pop("curve")
+        balls, report = retrieval.pop("curve"), retrieval.pop("codes")
         if self.curve:
             retrieval["curve"] = {name: balls[name] for name in POOLED}
         stored = signs(base, self.bits)
+        same = evaluate(queries[asked], data.y_query[asked], base, data.y, n_bits=self.bits).mean_average_precision
+        real = by_distances(lambda rows: -(scores[rows] @ stored.T), data, k)
         return {
             "retrieval": retrieval,
-            "codes": code_report(base, self.bits).to_dict(),
+            "codes": report,
             "neighbours": {"neighbour_recall": found.expected, "k": k, "asked": len(queries[asked])},
-            "asymmetric": by_distances(lambda rows: -(scores[rows] @ stored.T), data, k),
+            "asymmetric": real | {"symmetric_precision": same.expected},
         }
 
 
 def by_distances(distances: Callable[[slice], Rows], data: Database, k: int) -> dict[str, float]:
-    """Mean average precision and recall of neighbours where real distances of the queries give the order."""
+    """Mean average precision and recall of neighbours where real distances of the queries give the order.
+
+    Of the queries that `sought` says; "by_scores" is their number.
+    """
     truth, average, found = torch.from_numpy(data.X.astype(np.float32)), [], []
-    for start in range(0, min(ASKED, len(data.X_query)), PART):
-        rows = slice(start, min(start + PART, ASKED, len(data.X_query)))
+    count = len(data.X_query[sought(data)])
+    for start in range(0, count, PART):
+        rows = slice(start, min(start + PART, count))
         same = data.y_query[rows][:, None] == data.y
         asked = torch.from_numpy(data.X_query[rows].astype(np.float32))
         near = true_neighbours(asked, truth, k, torch.from_numpy(same))
@@ -97,7 +104,12 @@ def by_distances(distances: Callable[[slice], Rows], data: Database, k: int) -> 
         average.append(average_precision(labels).expected)
         found.append(precision_at(neighbours, k).expected * k / near.sum(1))
     means = {"asymmetric_precision": average, "asymmetric_recall": found}
-    return {name: float(np.concatenate(parts).mean()) for name, parts in means.items()}
+    return {name: float(np.concatenate(parts).mean()) for name, parts in means.items()} | {"by_scores": count}
+
+
+def sought(data: Database) -> slice:
+    """The queries whose true neighbours are sought and that ask by real scores: all, or the first of many."""
+    return slice(len(data.X_query) if len(data.X_query) * len(data.X) <= PAIRS else ASKED)
 
 
 def nearest(rows: int) -> int:
@@ -243,7 +255,7 @@ class Quantised(HashMethod):
         return {
             "retrieval": {"mean_average_precision": {"expected": mean, "lower": mean, "upper": mean}},
             "codes": {"distinct": len(np.unique(base, axis=0)), "codes": len(base), "n_bits": self.bits},
-            "neighbours": {"neighbour_recall": found["asymmetric_recall"], "k": k, "asked": min(ASKED, len(queries))},
+            "neighbours": {"neighbour_recall": found["asymmetric_recall"], "k": k, "asked": found["by_scores"]},
             "asymmetric": found,
         }
 

@@ -35,6 +35,7 @@ from tikhonet.paper.labelled_images import SETTINGS, Database, read_database
 from tikhonet.paper.pictures import Picture, photograph
 from tikhonet.paper.records import Pictures, brief
 from tikhonet.paper.sheets import Figure
+from tikhonet.paper.unseen_findings import unseen_claims
 
 FEW = 10_000
 FEWER = 5
@@ -208,7 +209,7 @@ class HashingExperiment(Experiment):
         return Hashing.of(ordered, Coding, self.order)
 
     def findings(self, results: Hashing) -> list[Claim]:
-        return hashing_claims(results)
+        return unseen_claims(results) if results.unseen else hashing_claims(results)
 
     def figures(self, results: Hashing) -> list[Figure]:
         return hashing_figures(results)
@@ -236,6 +237,7 @@ class HashingExperiment(Experiment):
                 wide=True,
             ),
             Column("neighbours by scores", measure("asymmetric_recall"), four, hidden=True),
+            Column("mAP by bits of the queries by scores", measure("symmetric_precision"), four, hidden=True),
             Column("distinct codes", measure("distinct"), "{:,.0f}".format, hidden=True),
             Column("first five tied", measure("tied"), hidden=True),
             Column("precision", measure("precision_within"), four, under="empty", small=empty_balls, wide=True),
@@ -258,7 +260,7 @@ class HashingExperiment(Experiment):
             records = [record for record in way.at(results.shown or SHOWN_BITS).records if record.pictures]
             retrieved += [(way, query_pictures(record)) for record in records[:1]]
         trials = sorted({len(row.records) for row in self.result_rows(results)})
-        return {"shown": results.shown, "retrieved": retrieved, "trials": trials}
+        return {"shown": results.shown, "retrieved": retrieved, "trials": trials, "hashing": results}
 
 
 def ties(row: Coding) -> str:

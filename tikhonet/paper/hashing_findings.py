@@ -136,11 +136,11 @@ def cost(hashing: Hashing) -> Finding:
     return Finding("; ".join(parts) + ".", max(losses.values()) <= COST)
 
 
-def nearer(hashing: Hashing) -> Finding:
+def nearer(hashing: Hashing, own: str = "mixed") -> Finding:
     """Whether the share of true neighbours that is found is at least that of ITQ at every length."""
-    found = common(hashing, "itq", "mixed")
+    found = common(hashing, "itq", own)
     if not found:
-        return Finding("mixed and itq were not run at one length, or diverged.", None)
+        return Finding(f"{own} and itq were not run at one length, or diverged.", None)
     pairs = {bits: [way.at(bits).measure("neighbour_recall") or 0.0 for way in found[:2]] for bits in found[2]}
     text = ", ".join(f"{bits} bits {a:.4f} against {b:.4f}" for bits, (a, b) in pairs.items())
     return Finding(f"Of the nearest images of the query's class: {text}.", all(a >= b for a, b in pairs.values()))
@@ -198,8 +198,8 @@ def precision_by_length(hashing: Hashing) -> Lines:
     return Lines(
         name="map",
         title="Mean average precision by code length",
-        caption=f"Over the whole ranking of {hashing.first.data['database']:,} images, "
-        f"{hashing.first.data['queries']:,} queries, mean of the trials. Bars: what the order of tied images could "
+        caption=f"Over the whole ranking of {hashing.count('database')} images, "
+        f"{hashing.count('queries')} queries, mean of the trials. Bars: what the order of tied images could "
         "make of it, from all wrong ones first to all right ones first.",
         x=Axis("bits", ticks=[float(bits) for bits in hashing.lengths]),
         y=shares("mAP"),

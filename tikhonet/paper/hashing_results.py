@@ -47,7 +47,8 @@ class HashRecord(Record):
     neighbours: dict[str, Any] = field(default_factory=dict)
     """How many of the truly nearest images of the query's class are found: `recall` of so many (`k`), by `queries`."""
     asymmetric: dict[str, Any] = field(default_factory=dict)
-    """mAP and recall of neighbours where the order is that of the queries' real scores against stored codes."""
+    """mAP and recall of neighbours where the order is that of the queries' real scores against stored codes, for so
+    many queries (`by_scores`), and the mAP of the same ones by bits."""
     mixture: dict[str, Any] = field(default_factory=dict)
     """`Mixture.to_dict()`, where some bits know neighbours."""
 
@@ -122,6 +123,40 @@ class Coding(Row):
 
 class Hashing(Comparison[Coding]):
     """All ways of one run."""
+
+    @property
+    def unseen(self) -> bool:
+        """Whether the classes that are searched were kept from the training."""
+        return "unseen" in self.first.data["name"]
+
+    @property
+    def tests(self) -> int:
+        """Queries of a trial, the fewest where each has its own."""
+        return min(self.sizes("queries"))
+
+    def sizes(self, name: str) -> list[int]:
+        """The different numbers of images that trials "train" on, have as "database" or as "queries", ascending.
+
+        Where classes are unseen each trial has its own; older records do not say them all.
+        """
+        own = {
+            "train": [record.samples for record in self.records],
+            "database": [record.codes.get("codes", 0) for record in self.records],
+            "queries": [record.retrieval.get("queries", 0) for record in self.records],
+        }[name]
+        found = sorted({number for number in own if number})
+        return found if self.unseen and found else [self.first.data[name]]
+
+    def count(self, name: str) -> str:
+        """`sizes` in words: 2,859, or 2,800 to 3,100."""
+        found = self.sizes(name)
+        return " to ".join(dict.fromkeys(f"{number:,}" for number in (found[0], found[-1])))
+
+    @property
+    def asked(self) -> str:
+        """How many queries, the first ones, true neighbours were sought for; older records do not say it."""
+        found = sorted({record.neighbours.get("asked", 1000) for record in self.records if record.neighbours})
+        return " to ".join(dict.fromkeys(f"{number:,}" for number in (found or [1000])[:: max(1, len(found) - 1)]))
 
     @property
     def lengths(self) -> list[int]:
