@@ -78,8 +78,8 @@ FULL = LiteralSize(
     trainer={"epochs": 30},
     threads=1,
 )
-"""On all 60,000 images one core takes nine minutes for the first ten iterations, most of it for the first one, and a
-third of a minute for each later one."""
+"""On all 60,000 images one core takes nine minutes for the first ten iterations, most of it for the first one, and 23 s
+for each later one."""
 
 LONG = (1, 10)
 """The iterations after which a trial on all images is measured on its way; after ten there is little left of 1/t^2."""
