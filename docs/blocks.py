@@ -65,8 +65,11 @@ def conditions(found: Sequence[Record]) -> str:
     return words.pop()
 
 
-def basis(folder: str, rows: Mapping[str, Sequence[Record]], note: str = "") -> str:
-    """The line under a table: its records, how many trials, and on what."""
+def basis(folder: str, rows: Mapping[str, Sequence[Record]], note: str = "", trials: str = "") -> str:
+    """The line under a table: its records, how many trials, and on what.
+
+    `trials` says it where rows of one trial each stand beside their means.
+    """
     words: dict[str, list[str]] = {}
     for name, found in rows.items():
         if found:
@@ -74,9 +77,9 @@ def basis(folder: str, rows: Mapping[str, Sequence[Record]], note: str = "") -> 
     common = max(words, key=lambda text: len(words[text]))
     others = "".join(f"; {', '.join(names)}: {text}" for text, names in words.items() if text != common)
     counts = sorted({len(found) for found in rows.values() if found})
-    trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    plural = "s" if counts != [1] else ""
-    return f"\n\n({trials} trial{plural} each, {common}{others}; records: `results/{folder}`.{' ' * bool(note)}{note})"
+    count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    trials = trials or f"{count} trial{'s' if counts != [1] else ''} each"
+    return f"\n\n({trials}, {common}{others}; records: `results/{folder}`.{' ' * bool(note)}{note})"
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

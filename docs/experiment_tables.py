@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import fmean
 
-from blocks import ROOT, Record, basis, by, field, markdown, mean, number, paired, records, span, table
+from blocks import ROOT, Record, basis, by, conditions, field, markdown, mean, number, paired, records, span, table
 
 from tikhonet.paper.experiment import find_experiment, load_records
 
@@ -126,7 +126,8 @@ def literal_mnist_10() -> str:
     rows, used = [], [*untrained.values()]
     for name in PRINTED:
         errors: list[list[float]] = [[], [], []]
-        for record in sorted((r for r in found if r["method"] == name), key=lambda record: int(record["trial"])):
+        own = {r["trial"]: r for r in reversed(found) if r["method"] == name}  # the longer one, if one was done twice
+        for _, record in sorted(own.items()):
             parts = {part["iteration"]: part for part in record["course"]}
             if TENTH in parts:
                 first, last, base = parts[1], parts[TENTH], untrained.get(record["trial"])
@@ -149,10 +150,12 @@ def literal_mnist_10() -> str:
         f"after t = {TENTH}",
         "over the untrained network",
     ]
-    note = f"f and gradient: after t = 1 to t = {TENTH}. The last column is paired by trial. A mean is over the trials "
-    note += f"above it, across these versions; that of the untrained network is over {len(untrained)} trials."
+    note = f"f and gradient: after t = 1 to t = {TENTH}. The last column is paired by trial."
+    if mixed := [title for title, own in by(used, "title").items() if len({conditions([one]) for one in own}) > 1]:
+        note += f" Means over trials of several versions: {'; '.join(mixed)}."
     known = {f"{record['title']}, trial {record['trial']}": [record] for record in used}
-    return markdown(head, rows) + basis("`, `results/".join(PRINTED_IN), known, note)
+    trials = "one trial a line, and means of them"
+    return markdown(head, rows) + basis("`, `results/".join(PRINTED_IN), known, note, trials)
 
 
 @table

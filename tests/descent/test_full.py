@@ -29,6 +29,7 @@ from tikhonet import (
 )
 from tikhonet.descent.block_steps import block_steps
 from tikhonet.descent.full import LEAST_FALL, LONGEST
+from tikhonet.descent.linear import WeightSums
 
 SQUARED, FREE = Squared(), Everything()
 
@@ -95,6 +96,25 @@ def test_the_recorded_objective_is_that_of_the_blocks(problem, schedule, seed):
     recorded = result.history.steps[-1].terms
     assert recorded.total == pytest.approx(fresh.total, rel=1e-12, abs=1e-12)
     assert recorded.lift.keys() == fresh.lift.keys()
+
+
+@pytest.mark.parametrize("schedule", [Power(2), Proximal()], ids=str)
+@pytest.mark.parametrize("W_set", [Everything(), RowL1Ball(1.0)])
+def test_in_float32_f_comes_from_the_sums_of_the_w_step_as_from_the_samples(schedule, W_set, monkeypatch):
+    problem = Problem(Network.paper(3), W_set=W_set)
+    exact = make_samples(problem, 0, rows=60, weighted=True)
+    X, targets, weight = exact.X.float(), exact.targets.float(), exact.weight.float()
+    solver, asked = BlockDescent(schedule, max_iter=3), []
+    lifts = WeightSums.lifts
+    monkeypatch.setattr(WeightSums, "lifts", lambda sums, W: asked.append(lifts(sums, W)) or asked[-1])
+    fast = solver.run(problem, X, targets, weight=weight)
+    assert [found.keys() for found in asked] == 6 * [{1, 2, 3}]  # after each u-step and each W-step
+    monkeypatch.setattr(WeightSums, "lifts", lambda sums, W: {})
+    plain = solver.run(problem, X, targets, weight=weight)
+    assert same(fast.blocks, plain.blocks)
+    assert fast.history.objective == pytest.approx(plain.history.objective, rel=2e-6)
+    assert certify(fast)["descent"].holds
+    assert certify(fast)["promise"].holds
 
 
 @pytest.mark.parametrize("lift", LIFTS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import oracles
 from tests.strategies import LIFTS, SETS, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import BIAS, Blocks, Box, Fenchel, Network, NonNegative, Problem, RowL1Ball, Samples, Tikhonov
-from tikhonet.descent.linear import update_weights
+from tikhonet.descent.linear import WeightSums, update_weights
 
 FREE, BOX = SETS[0], SETS[-1]
 rhos = st.sampled_from([0.0, 0.1, 1.0])
@@ -204,7 +204,8 @@ def test_the_gram_matrix_of_given_layers_is_summed_once_and_that_of_features_eve
     moved = Blocks({m: layer if m <= 0 else layer + 1 for m, layer in blocks.U.items()}, blocks.V, blocks.W)
     second = update_weights(problem, moved, samples, 0.1).point
     assert shapes.count((3 * 3,)) == 1  # the inputs and their constant
-    assert shapes.count((5 * 3 + 3 * 5 + 5 * 5,)) == 2  # both pulls and the features of layer 1, in one go
+    values = 2 * lift.quadratic  # at W = 0
+    assert shapes.count((5 * 3 + 3 * 5 + 5 * 5 + values,)) == 2  # both pulls and the features of layer 1, in one go
     fresh = update_weights(problem, moved, make_samples(problem, 0), 0.1).point
     for edge in problem.network.learned:
         assert torch.equal(second[edge], fresh[edge])
@@ -243,3 +244,41 @@ def test_any_guess_leads_to_the_same_weights(problem, seed, rho):
     for edge in problem.network.learned:
         torch.testing.assert_close(guessed.point[edge], plain.point[edge], atol=1e-7, rtol=0)
     assert guessed.scale == plain.scale
+
+
+@settings(max_examples=30)
+@given(problem=problems(lifts=[Tikhonov()]), seed=seeds, weighted=st.booleans())
+def test_the_sums_of_a_w_step_give_the_lift_at_any_weights_as_the_samples_do(problem, seed, weighted):
+    exact = make_samples(problem, seed, rows=40, weighted=weighted)
+    blocks = make_blocks(problem, exact, seed)
+    found = WeightSums(problem, blocks, exact)
+    moved = {edge: 2 * M + 1 for edge, M in blocks.W.items()}
+    expected = problem.objective(replace(blocks, W=moved), exact).lift
+    single = found.lifts({edge: M.float() for edge, M in moved.items()})  # as a run in float32 asks for it
+    for n, value in single.items():
+        assert problem.gamma_of(n) * value == pytest.approx(expected[n], rel=1e-5)
+
+
+def test_a_lift_that_cancels_in_the_sums_is_not_taken_from_them():
+    problem = Problem(Network.chain([3, 4]), gamma=0.5)
+    samples = make_samples(problem, 0, rows=40)
+    blocks = make_blocks(problem, samples, 0)
+    blocks.U[1] = samples.X @ blocks.W[1, 0].T  # all of the lift is gone
+    sums = WeightSums(problem, blocks, samples)
+    assert sums.lifts({edge: M.float() for edge, M in blocks.W.items()}) == {}
+    assert sums.lifts({edge: 2 * M.float() for edge, M in blocks.W.items()}).keys() == {1}
+    assert sums.lifts({edge: 2 * M for edge, M in blocks.W.items()}) == {}  # float64 can tell more
+
+
+def test_the_sums_of_a_lift_that_is_not_quadratic_say_nothing_of_it():
+    problem = Problem(Network.chain([3, 4]), lift=Fenchel())
+    samples = make_samples(problem, 0, rows=40)
+    blocks = make_blocks(problem, samples, 0)
+    assert WeightSums(problem, blocks, samples).lifts({edge: M.float() for edge, M in blocks.W.items()}) == {}
+
+
+def test_of_few_samples_the_sums_are_not_asked_since_a_gram_matrix_is_larger():
+    problem = Problem(Network.chain([3, 4]))
+    samples = make_samples(problem, 0, rows=11)
+    blocks = make_blocks(problem, samples, 0)
+    assert WeightSums(problem, blocks, samples).lifts({edge: 2 * M.float() for edge, M in blocks.W.items()}) == {}

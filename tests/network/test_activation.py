@@ -112,3 +112,9 @@ def test_an_activation_of_ones_own_works_in_every_solver():
     assert min(float(result.blocks.U[n].min()) for n in network.hidden) < 0
     training = Stochastic(epochs=5, batch_size=20).run(problem, X, targets)
     assert training.epochs[-1].loss < training.epochs[0].loss
+
+
+def test_a_cap_that_float32_rounds_up_is_no_violation():
+    activation = ClippedReLU(0.8)  # 0.800000012 in float32
+    assert activation.violation(activation.value(torch.full((2, 2), 3.0))) <= 0
+    assert activation.violation(torch.full((2, 2), 0.8001)) > 0

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tikhonet.descent.convex import Solution
 from tikhonet.descent.feature_step import update_features
-from tikhonet.descent.linear import update_classifier, update_weights
+from tikhonet.descent.linear import WeightSums, update_classifier, update_weights
 from tikhonet.network.graph import Layers, Weights
 from tikhonet.problem.objective import Blocks, Problem, Terms
 from tikhonet.problem.samples import Samples
@@ -28,6 +28,8 @@ class Move:
     layers: tuple[int, ...]
     solution: Solution
     blocks: Blocks
+    sums: WeightSums | None = None
+    """Those of the U of these blocks, where they are there already."""
 
     @property
     def label(self) -> str:
@@ -56,18 +58,19 @@ def block_steps(
     guess_W: Weights | None = None,
 ) -> Iterator[Move]:
     """One iteration of Alg. 1, a sub-problem at a time; the guesses are the last U_star and W_star, if any."""
-    hidden = problem.network.hidden
+    hidden, sums = problem.network.hidden, None
     for group in problem.feature_groups():
         start = {n: guess[n] for n in group if n in guess}
         U_star = update_features(problem, blocks, samples, rho, group, start=start, tol=tol)
         blocks = replace(blocks, U=relax_layers(blocks.U, U_star.point, theta, samples))
-        yield Move("U", group, U_star, blocks)
+        sums = WeightSums(problem, blocks, samples) if problem.lift.quadratic else None  # they give f as well
+        yield Move("U", group, U_star, blocks, sums)
     V_star = update_classifier(problem, blocks, samples, rho, tol=tol)
     blocks = replace(blocks, V=problem.V_set.project(torch.lerp(blocks.V, V_star.point, theta)))
     yield Move("V", (), V_star, blocks)
-    W_star = update_weights(problem, blocks, samples, rho, start=guess_W, tol=tol)
+    W_star = update_weights(problem, blocks, samples, rho, start=guess_W, sums=sums, tol=tol)
     blocks = replace(blocks, W=relax_weights(problem, blocks.W, W_star.point, theta))
-    yield Move("W", hidden, W_star, blocks)
+    yield Move("W", hidden, W_star, blocks, sums)
 
 
 def relax_layers(

@@ -38,14 +38,17 @@ class FeatureModel:
         self.fixed: Layers = {}
         self.buffers: Layers = {}
 
-    def load(self, U: Layers, targets: Tensor) -> Tensor:
-        """Take a chunk; returns its current values of the group, the proximal anchor."""
+    def load(self, U: Layers, targets: Tensor, fixed: Layers | None = None) -> Tensor:
+        """Take a chunk; returns its current values of the group, the proximal anchor.
+
+        `fixed` is what layers outside the group bring to each pre-activation, where it is known.
+        """
         self.U, self.targets = U, targets
         self.anchor = torch.cat([U[n] for n in self.group], dim=1)
         self.pull = -self.rho * self.anchor
         for n in self.touched:
             outside = [m for m in self.network.sources(n) if m not in self.group]
-            self.fixed[n] = self.network.pre_activation(n, U, self.W, outside)
+            self.fixed[n] = fixed[n] if fixed else self.network.pre_activation(n, U, self.W, outside)
         if len(self.buffers.get(0, ())) != len(self.anchor):
             self.buffers = {n: torch.empty_like(self.fixed[n]) for n in self.touched}
             self.buffers[0] = torch.empty_like(self.anchor)
@@ -82,11 +85,12 @@ class FeatureModel:
 
 
 def curvature(problem: Problem, group: tuple[int, ...], V: Tensor, W: Weights, rho: float) -> tuple[Tensor, float]:
-    """A diagonal matrix above the sub-problem's Hessian, constant on each layer, and its conditioning.
+    """A diagonal matrix above the sub-problem's Hessian, and the least curvature in its units, from below.
 
     The Hessian is bounded by that of the Tikhonov lift with a squared loss of the same curvature,
-    whose gradient without data is the Hessian's product. One number per layer, because the last
-    layer's curvature (that of V) may be far from the others'. Returns it with the ratio of rho to it.
+    whose gradient without data is the Hessian's product. The matrix is the Hessian's own diagonal, since units that
+    feed others by small and by large weights curve differently, times a number for each layer, because the last
+    layer's curvature (that of V) may be far from the others'.
     """
     network = problem.network
     quadratic, given = replace(problem, lift=Tikhonov(), loss=Squared()), (BIAS, 0, *network.hidden)
@@ -101,11 +105,47 @@ def curvature(problem: Problem, group: tuple[int, ...], V: Tensor, W: Weights, r
 
         return largest_eigenvalue(product, width, V)
 
-    own = [V.new_full((network.widths[n],), norm((n,), V.new_ones(()))) for n in group]
-    diagonal = torch.cat(own)
+    units = [unit_curvature(problem, n, V, W) + rho for n in group]
+    diagonal = torch.cat([own * norm((n,), own.sqrt()) for n, own in zip(group, units, strict=True)])
     if len(group) > 1:
         diagonal *= norm(group, diagonal.sqrt())
-    return diagonal, rho / float(diagonal.max())
+    return diagonal, least_curvature(problem, group, W, diagonal.sqrt()) + rho / float(diagonal.max())
+
+
+def unit_curvature(problem: Problem, n: int, V: Tensor, W: Weights) -> Tensor:
+    """The largest second derivative that f can have in each unit of layer n."""
+    network = problem.network
+    total = V.new_full((network.widths[n],), problem.gamma_of(n))
+    for k in network.targets(n):
+        total += problem.gamma_of(k) * network.edges[k, n].onward(W.get((k, n)))
+    return total + problem.loss.curvature * V.square().sum(0) if n == network.depth else total
+
+
+def least_curvature(problem: Problem, group: tuple[int, ...], W: Weights, scale: Tensor) -> float:
+    """A number below the eigenvalues of the lift's Hessian in the group's layers, in units of `scale` on both sides.
+
+    In one layer the lift curves as gamma does. With several the Hessian is at least T'T, where T are the rows and
+    columns of Gamma (Sec. 2.3) that belong to the group. T is triangular, with the roots of gamma on its diagonal: its
+    inverse is a forward pass through the group and that of T' one back, so that the least eigenvalue is found as the
+    largest one of the inverse. Known convexity makes accelerated steps fewer.
+    """
+    network, widths = problem.network, [problem.network.widths[n] for n in group]
+
+    def inverse(block: Tensor) -> Tensor:
+        parts = dict(zip(group, [part.clone() for part in (block * scale).split(widths, dim=1)], strict=True))
+        for n in sorted(group, reverse=True):
+            for m in network.sources(n):
+                if m in parts:
+                    network.edges[n, m].adjoint(parts[n], W.get((n, m)), out=parts[m])
+        for n in sorted(group):
+            parts[n] /= problem.gamma_of(n)
+            for m in network.sources(n):
+                if m in parts:
+                    network.edges[n, m].apply(parts[m], W.get((n, m)), out=parts[n])
+        return torch.cat([parts[n] for n in group], dim=1) * scale
+
+    largest = largest_eigenvalue(inverse, len(scale), scale)
+    return 1 / largest if 0 < largest < math.inf else 0.0
 
 
 def update_features(
@@ -132,7 +172,9 @@ def update_features(
 
     def solve(rows: slice) -> Tensor:
         model, exact = (FeatureModel(problem, group, *point, rho) for point in ((V, W), (exact_V, exact_W)))
-        u = model.load(rows_of(blocks.U, rows), samples.targets[rows])
+        exact.load(rows_of(blocks.U, rows, torch.float64), samples.targets[rows].double())
+        fixed = {n: part.to(V) for n, part in exact.fixed.items()}
+        u = model.load(rows_of(blocks.U, rows), samples.targets[rows], fixed)
         at_zero = model.at_zero()
         scale, weighted_scale = at_zero.norm(), samples.weigh(at_zero, rows).norm()
         u, steps = accelerate(
@@ -148,7 +190,6 @@ def update_features(
         for n, part in model.split(u).items():
             U_star[n][rows] = part
         counts.append(steps)
-        exact.load(rows_of(blocks.U, rows, torch.float64), samples.targets[rows].double())
         u = u.double()
         gradient = exact.gradient(u)
         residual = samples.weigh(u - activation.value_(u - gradient), rows)

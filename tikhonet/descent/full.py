@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -32,6 +32,7 @@ LONGEST, LEAST_FALL = 1.0, 0.01
 """An extrapolation goes at most as far as the last iteration did, and must bring this share of the decrease that a
 block step of its length promises. On the small networks of the tests both cost no iterations: 155 and 165, where
 neither had it 205 and 220."""
+NOTHING: Mapping[int, float] = {}
 MOVED = -1
 """The name of the sum of squares that U has moved by, beside the terms of Eq. 4, which layers name."""
 
@@ -218,7 +219,8 @@ class _Run:
         theta, rho = schedule.theta(t), schedule.rho(t)
         tol, guesses = self.solver.inner_tol, (self.guess, self.guess_W)
         for move in block_steps(self.problem, self.blocks, self.samples, theta, rho, tol, *guesses):
-            terms, distance = self.compare(move.blocks, move.block, move.layers)
+            known = move.sums.lifts(move.blocks.W) if move.sums else {}
+            terms, distance = self.compare(move.blocks, move.block, move.layers, known)
             if not math.isfinite(move.solution.residual + distance + terms.total):
                 return f"{move.where_nonfinite(terms)}, iteration {t}"
             now, solution = time.perf_counter(), move.solution
@@ -246,19 +248,26 @@ class _Run:
                     self.guess_W = solution.point
         return ""
 
-    def compare(self, blocks: Blocks, block: str, layers: tuple[int, ...]) -> tuple[Terms, float]:
-        """The terms of these blocks, and how far they are from the current ones, each sample's part by its weight."""
+    def compare(
+        self, blocks: Blocks, block: str, layers: tuple[int, ...], known: Mapping[int, float] = NOTHING
+    ) -> tuple[Terms, float]:
+        """The terms of these blocks, and how far they are from the current ones, each sample's part by its weight.
+
+        `known` are sums of the lift by layer.
+        """
         old, changed = self.blocks, [n for n in blocks.U if blocks.U[n] is not self.blocks.U[n]]
         changes = [blocks.V - old.V, *(blocks.W[edge] - old.W[edge] for edge in blocks.W)]
         square = math.fsum(float(change.double().square().sum()) for change in changes)
-        terms_of = self.problem.changed_rows(blocks, self.samples, block, layers)
+        terms_of = self.problem.changed_rows(blocks, self.samples, block, layers, known)
 
         def values(rows: slice) -> dict[int, Tensor]:
             parts = [(blocks.U[n][rows] - old.U[n][rows]).square().sum(1) for n in changed]
             return terms_of(rows) | ({MOVED: torch.stack(parts).sum(0)} if parts else {})
 
-        sums = self.samples.weighted_sums(values)
-        return self.problem.terms_with(self.terms, sums, blocks), math.sqrt(square + sums.get(MOVED, 0.0))
+        needless = block == "W" and not changed and known.keys() >= set(layers)
+        sums = {} if needless else self.samples.weighted_sums(values)
+        terms = self.problem.terms_with(self.terms, {**sums, **known}, blocks)
+        return terms, math.sqrt(square + sums.get(MOVED, 0.0))
 
     def extrapolate(self, t: int) -> None:
         """Go on along the change from the last iteration's result to this one's.

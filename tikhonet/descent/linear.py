@@ -31,6 +31,13 @@ from tikhonet.problem.objective import Blocks, Problem
 from tikhonet.problem.samples import Samples, rows_of
 from tikhonet.problem.sets import ConvexSet, in_groups
 
+ADDED = 4096
+"""How many roundings of float64 a sum over samples is taken to have, relative to the size of what is added: a chunk's
+rows, and the chunks."""
+
+MANY = 4
+"""So many samples for each column of a Gram matrix, at least, make its product in float64 worth half a pass."""
+
 
 @dataclass(frozen=True)
 class LinearFit:
@@ -47,11 +54,25 @@ class LinearFit:
     def parts(self, rows: slice, given: Tensor | None) -> dict[str, Tensor]:
         """The sums over some rows that a step begins with: the pull at zero and, unless it is given, the Gram matrix.
 
-        In float64: else a residual would be that of other sums than the samples have.
+        In float64: else a residual would be that of other sums than the samples have. Where phi is quadratic, with a
+        minimum of zero, its value at zero is among them.
         """
-        design = self.design(rows, torch.float64)
-        parts = {"pull": self.pull_of(rows, design, None, torch.float64)}
+        design, slope = self.design(rows, torch.float64), self.slope(rows, None, torch.float64)
+        weighted = self.samples.weigh(slope, rows)
+        parts = {"pull": design.product(weighted)}
+        if self.quadratic:
+            parts["value"] = (weighted.flatten() @ slope.flatten()) / (2 * self.curvature)
         return parts if given is not None else parts | {"gram": design.gram(self.samples.weights(rows))}
+
+    def value(self, M: Tensor, gram: Tensor, pull: Tensor, at_zero: Tensor) -> float | None:
+        """The sum over samples of a quadratic phi at M; None where it would cancel to less than M's type can tell."""
+        exact = M.double()
+        grouped = exact.reshape(*gram.shape[:-2], -1, gram.shape[-1])
+        square = float((grouped @ gram * grouped).sum())
+        parts = float(at_zero), float((pull * exact).sum()), 0.5 * self.curvature * square
+        value, size = math.fsum(parts), math.fsum(map(abs, parts))
+        lost = ADDED * torch.finfo(torch.float64).eps * size
+        return value if lost <= torch.finfo(M.dtype).eps * value else None
 
     def pull_of(self, rows: slice, design: Design, M: Tensor | None, dtype: torch.dtype) -> Tensor:
         """The gradient of the sum over some rows at M (at zero for None)."""
@@ -132,7 +153,40 @@ def update_classifier(
         set_=problem.V_set,
     )
     sums = samples.sums(lambda rows: fit.parts(rows, None))
-    return fit.solve(**sums, M_old=blocks.V, rho=rho, tol=tol, max_iter=max_iter)
+    return fit.solve(sums["gram"], sums["pull"], blocks.V, rho, tol=tol, max_iter=max_iter)
+
+
+class WeightSums:
+    """The sums over the samples of the W-step's fits, which depend on U alone.
+
+    Where the lift is quadratic they are all that it has of the samples, at any W: so f after the u-step and after the
+    W-step needs no further pass.
+    """
+
+    def __init__(self, problem: Problem, blocks: Blocks, samples: Samples) -> None:
+        self.problem, self.samples, network = problem, samples, problem.network
+        self.fits = {n: layer_fit(problem, blocks, samples, n) for n in network.hidden if network.learned_sources(n)}
+        given = {n: given_gram(problem, samples, n) for n in self.fits}
+
+        def terms(rows: slice) -> dict[tuple[int, str], Tensor]:
+            return {(n, name): part for n, fit in self.fits.items() for name, part in fit.parts(rows, given[n]).items()}
+
+        self.sums = samples.sums(terms) if self.fits else {}
+        self.sums |= {(n, "gram"): gram for n, gram in given.items() if gram is not None}
+
+    def lifts(self, W: Weights) -> dict[int, float]:
+        """The sums of the lift at these matrices, by layer, where it is quadratic, known well, and cheap so."""
+        found = {}
+        for n, fit in self.fits.items() if self.problem.lift.quadratic else ():
+            M, sums = self.problem.network.stacked_weights(n, W), self.sums
+            value = fit.value(M, sums[n, "gram"], sums[n, "pull"], sums[n, "value"]) if self.pays(M) else None
+            if value is not None:
+                found[n] = value / fit.curvature
+        return found
+
+    def pays(self, M: Tensor) -> bool:
+        """Whether a product of M and a Gram matrix is less work than one with all samples."""
+        return MANY * M.shape[1] <= self.samples.place.total
 
 
 def update_weights(
@@ -142,27 +196,21 @@ def update_weights(
     rho: float,
     *,
     start: Weights | None = None,
+    sums: WeightSums | None = None,
     tol: float = 1e-3,
     max_iter: int = 1000,
 ) -> Solution:
-    """The minimisers W_star of all layers, from sums over the samples that are made in one go.
+    """The minimisers W_star of all layers, from sums over the samples that are made in one go, or are there.
 
     `start` is a guess, such as the last iteration's W_star; without one they start from the current W.
     """
     network, W_star = problem.network, Weights()
     parts: list[Solution] = []
-    fits = {n: layer_fit(problem, blocks, samples, n) for n in network.hidden if network.learned_sources(n)}
-    grams = {n: given_gram(problem, samples, n) for n in fits}
-
-    def terms(rows: slice) -> dict[tuple[int, str], Tensor]:
-        return {(n, name): part for n, fit in fits.items() for name, part in fit.parts(rows, grams[n]).items()}
-
-    sums = samples.sums(terms) if fits else {}
-    for n, fit in fits.items():
-        given, M_old = grams[n], network.stacked_weights(n, blocks.W)
-        gram = sums[n, "gram"] if given is None else given
+    found = sums or WeightSums(problem, blocks, samples)
+    for n, fit in found.fits.items():
+        gram, pull, M_old = found.sums[n, "gram"], found.sums[n, "pull"], network.stacked_weights(n, blocks.W)
         guess = network.stacked_weights(n, start) if start else None
-        part = fit.solve(gram, sums[n, "pull"], M_old, rho, guess=guess, tol=tol, max_iter=max_iter)
+        part = fit.solve(gram, pull, M_old, rho, guess=guess, tol=tol, max_iter=max_iter)
         W_star |= network.split_weights(n, part.point)
         parts.append(part)
     return Solution(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.descent.convex import largest_of, solve_rows
+from tikhonet.descent.feature_step import unit_curvature
 from tikhonet.descent.linear import given_gram
 from tikhonet.network.graph import Weights
 from tikhonet.problem.objective import Blocks, Problem
@@ -129,18 +130,8 @@ class _Measurement:
         self.W: Weights = {edge: matrix.double() for edge, matrix in blocks.W.items()}
         self.layers = [n for n in problem.network.hidden if problem.network.learned_sources(n)]
         self.given = {n: gram for n in self.layers if (gram := given_gram(problem, samples, n)) is not None}
-        self.curvature = {n: self.largest_curvature(n) for n in problem.network.hidden}
+        self.curvature = {n: float(unit_curvature(problem, n, self.V, self.W).max()) for n in problem.network.hidden}
         self.sums = samples.sums(self.terms) | {f"gram {n}": gram for n, gram in self.given.items()}
-
-    def largest_curvature(self, n: int) -> float:
-        """The largest second derivative that f can have in a unit of layer n."""
-        problem, network = self.problem, self.problem.network
-        total = self.V.new_full((network.widths[n],), problem.gamma_of(n))
-        for k in network.targets(n):
-            total += problem.gamma_of(k) * network.edges[k, n].onward(self.W.get((k, n)))
-        if n == network.depth:
-            total += problem.loss.curvature * self.V.square().sum(0)
-        return float(total.max())
 
     def terms(self, rows: slice) -> dict[str, Tensor]:
         """The sums over some rows, by their names."""

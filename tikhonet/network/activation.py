@@ -137,7 +137,9 @@ class Activation(ABC):
         """
         if not bool(U.isfinite().all()):
             return math.nan
-        return max(self.lower - float(U.min()), float(U.max()) - self.upper)
+        # In float32 the largest number that clamping leaves may be above an end that only float64 can tell.
+        lower, upper = (float(U.new_tensor(end)) for end in (self.lower, self.upper))
+        return max(lower - float(U.min()), float(U.max()) - upper)
 
     def as_dict(self) -> dict[str, Any]:
         """Name and parameters, as files keep them.

