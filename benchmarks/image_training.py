@@ -40,6 +40,8 @@ NETWORKS = {
 }
 FEW = {"mnist": 10_000, "cifar10": 5_000}
 """The images that settings are compared on, the first ones, and those that they are compared by, the last ones."""
+AGAIN = 2
+"""The settings of each method that are compared again on all but the last images, with the epochs of the race."""
 EPOCHS = {"mnist": (3, 5), "cifar10": (5, 7)}
 """The epochs of the trainer and of rivals in the race, such that rivals have no less CPU time."""
 FIRST_EPOCHS = 3, 4
@@ -59,17 +61,21 @@ Curve = list[tuple[float, float]]
 
 
 class Images:
-    """Shifted images and labels: those trained on, moved and mirrored if asked for, and those judged by."""
+    """Shifted images and labels: those trained on, moved and mirrored if asked for, and those judged by.
 
-    def __init__(self, name: str, folder: str, few: bool) -> None:
-        self.network, self.few = NETWORKS[name], few
+    Those trained on are some of the first training images, judged by the last ones, or all, judged by the test images.
+    """
+
+    def __init__(self, name: str, folder: str, part: str) -> None:
+        self.network, self.part = NETWORKS[name], part
         self.X, self.y = self.read(name, folder, "train")
-        if few:
+        if part == "all":
+            self.judged = self.read(name, folder, "test")
+        else:
             count = FEW[name]
             self.judged = self.X[-count:], self.y[-count:]
-            self.X, self.y = self.X[:count], self.y[:count]
-        else:
-            self.judged = self.read(name, folder, "test")
+            first = slice(count if part == "few" else -count)
+            self.X, self.y = self.X[first], self.y[first]
         self.targets = nn.functional.one_hot(self.y, CLASSES).float()
         self.changed = AugmentedImages(self.X, self.y).changed if name == "cifar10" else None
 
@@ -164,7 +170,7 @@ def scheduled(rule: Rule, done: float) -> float:
 
 def run(images: Images, options: Namespace, method: str, settings: dict, seed: int) -> float:
     """The last error of a run, which is made unless it is recorded."""
-    epochs = (FIRST_EPOCHS if images.few else EPOCHS[options.name])[method != "trainer"]
+    epochs = (FIRST_EPOCHS if images.part == "few" else EPOCHS[options.name])[method != "trainer"]
     store = STORE / f"{options.name}.jsonl"
     key = {"rows": len(images.X), "epochs": epochs, "method": method} | settings | {"seed": seed}
     for record in lines(store):
@@ -174,7 +180,10 @@ def run(images: Images, options: Namespace, method: str, settings: dict, seed: i
     learn = trainer if method == "trainer" else rival
     curve = learn(images, epochs, seed, **settings | ({} if method == "trainer" else {"method": method}))
     weights = sum(math.prod(images.network.shape(pair)) for pair in images.network.learned)
-    about = {"weights": weights + CLASSES * images.network.widths[-1], "by": "held out" if images.few else "test"}
+    about = {
+        "weights": weights + CLASSES * images.network.widths[-1],
+        "by": "test" if images.part == "all" else "held out",
+    }
     save(store, key | about | {"curve": curve})
     print(key, curve[-1], flush=True)
     return curve[-1][1]
@@ -182,17 +191,16 @@ def run(images: Images, options: Namespace, method: str, settings: dict, seed: i
 
 def main(options: Namespace) -> None:
     torch.set_num_threads(1)
-    chosen, few = {}, Images(options.name, options.data, few=True)
-    for method in options.methods:
-        errors = [run(few, options, method, one, 0) for one in SETTINGS[method]]
-        chosen[method] = SETTINGS[method][errors.index(min(errors))]
-        print(f"{method} {chosen[method]}: held-out error {min(errors):.2f}%", flush=True)
-    del few
-    if options.seeds:
-        images = Images(options.name, options.data, few=False)
-        for seed in range(options.seeds):
-            for method, settings in chosen.items():
-                run(images, options, method, settings, seed)
+    chosen = {method: SETTINGS[method] for method in options.methods}
+    for part, left in (("few", AGAIN), ("most", 1)):
+        images = Images(options.name, options.data, part)
+        for method, tried in chosen.items():
+            chosen[method] = sorted(tried, key=lambda one: run(images, options, method, one, 0))[:left]
+            print(f"{method} of {part} images: {chosen[method]}", flush=True)
+    images = Images(options.name, options.data, "all")
+    for seed in range(options.seeds):
+        for method, (settings,) in chosen.items():
+            run(images, options, method, settings, seed)
 
 
 if __name__ == "__main__":

@@ -93,6 +93,12 @@ def mean(values: Sequence[float], digits: int = 2) -> str:
     return f"{text} ± {standard_error(values):.{digits}f}" if len(values) > 1 else text
 
 
+def signed(values: Sequence[float]) -> str:
+    """A mean difference with its standard error and sign; nothing where there are no values."""
+    rounded = [round(value, 6) + 0.0 for value in values]
+    return f"{'+' * (fmean(rounded) >= 0)}{mean(rounded)}" if values else ""
+
+
 def number(value: float, digits: int = 3) -> str:
     """A number with so many digits, without a power of ten where it is large."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.{digits}g}"

@@ -6,7 +6,22 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import fmean
 
-from blocks import ROOT, Record, basis, by, conditions, field, markdown, mean, number, paired, records, span, table
+from blocks import (
+    ROOT,
+    Record,
+    basis,
+    by,
+    conditions,
+    field,
+    markdown,
+    mean,
+    number,
+    paired,
+    records,
+    signed,
+    span,
+    table,
+)
 
 from tikhonet.paper.experiment import find_experiment, load_records
 
@@ -291,9 +306,3 @@ def certified() -> str:
         "checks not true",
     ]
     return markdown(head, lines) + basis("certified", groups, "Two hidden layers of 100 units.")
-
-
-def signed(values: Sequence[float]) -> str:
-    """A mean difference with its standard error and sign; nothing where there are no values."""
-    rounded = [round(value, 6) + 0.0 for value in values]
-    return f"{'+' * (fmean(rounded) >= 0)}{mean(rounded)}" if values else ""

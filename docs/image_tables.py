@@ -6,7 +6,7 @@ import json
 from statistics import fmean
 from typing import Any
 
-from blocks import ROOT, basis_of, by, markdown, mean, measured, table
+from blocks import ROOT, basis_of, by, markdown, mean, measured, signed, table
 from tabular_tables import png
 
 NAMES = {
@@ -25,29 +25,48 @@ def recorded(name: str) -> list[dict[str, Any]]:
 def race(name: str) -> str:
     """Test errors of each method's best setting, and how many settings it was chosen from."""
     lines = recorded(name)
-    tried = by((line for line in lines if line["by"] == "held out"), "method")
+    few, most = sorted({line["rows"] for line in lines if line["by"] == "held out"})
+    tried = by((line for line in lines if line["rows"] == few), "method")
+    races = by((line for line in lines if line["by"] == "test"), "method").values()
+    ours = next(ends_by_seed(found) for found in races if found[0]["method"] == "trainer")
     rows = []
-    for found in by((line for line in lines if line["by"] == "test"), "method", "epochs").values():
-        one, ends = found[0], [line["curve"][-1] for line in found]
+    for found in races:
+        one, ends, spent = found[0], ends_by_seed(found), [line["curve"][-1][0] for line in found]
         settings = f"dropout {one['drop']}, batches of {one['batch_size']}"
         rows.append(
             [
                 NAMES.get(one["method"], one["method"]),
                 settings + (f", rate {one['rate']:g}" if "rate" in one else ""),
                 str(len(tried[one["method"]])),
-                f"{fmean(seconds for seconds, _ in ends):.0f}",
-                mean([error for _, error in ends]),
-                ", ".join(f"{error:.2f}" for _, error in ends),
+                f"{fmean(spent):.0f}",
+                f"{fmean(spent) / one['epochs']:.1f}",
+                mean(list(ends.values())),
+                ", ".join(f"{error:.2f}" for error in ends.values()),
+                signed([ends[seed] - ours[seed] for seed in ends if seed in ours]) if ends != ours else "",
                 curve(found),
             ]
         )
-    head = ["", "best setting", "of", "CPU s", "test error %", "by seed", "after each epoch"]
+    head = [
+        "",
+        "best setting",
+        "of",
+        "CPU s",
+        "an epoch",
+        "test error %",
+        "by seed",
+        "over ours, paired",
+        "after each epoch",
+    ]
     (machine,), (weights,) = ({line[key] for line in lines} for key in ("machine", "weights"))
-    few = max(line["rows"] for line in lines if line["by"] == "held out")
-    return markdown(head, sorted(rows, key=lambda row: float(row[4].split()[0]))) + (
-        f"\n\n({weights:,} weights; settings chosen on {few:,} images; {machine}, other work on the machine; "
-        f"records: `results/image_race/{name}.jsonl`.)"
+    return markdown(head, sorted(rows, key=lambda row: float(row[5].split()[0]))) + (
+        f"\n\n({weights:,} weights; settings chosen on {few:,} images, the best two of each again on {most:,}; "
+        f"{machine}, other work on the machine; records: `results/image_race/{name}.jsonl`.)"
     )
+
+
+def ends_by_seed(found: list[dict[str, Any]]) -> dict[int, float]:
+    """The last errors of a method's runs."""
+    return {line["seed"]: line["curve"][-1][1] for line in found}
 
 
 def curve(found: list[dict[str, Any]]) -> str:
