@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from tikhonet.trainer.sparsity.zeros import Sparsity as Sparsity, compact as compact
     from tikhonet.trainer.training import Training as Training
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _NAMES = {
     "descent.certificates": "Certificate certify certify_network",

@@ -75,6 +75,7 @@ def test_tuning_never_sees_the_test_images_and_final_runs_train_on_all_rows(monk
 def test_of_many_rows_the_best_settings_of_few_are_tried_again_and_the_defaults_of_ours(monkeypatch, tmp_path):
     monkeypatch.setattr("tikhonet.paper.rivals_search.TUNED", 60)
     monkeypatch.setattr("tikhonet.paper.rivals_experiment.AGAIN", 2)
+    monkeypatch.setattr("tikhonet.paper.rivals_experiment.HOPELESS", 100)  # all trials end
     run(RIVALS, Split(few_digits(), "digits"), TINY, tmp_path, solvers=["bcd", "adamw"], trials=(0,))
     records = load_records(tmp_path)
     by_stage = {stage: [r for r in records if r.stage == stage] for stage in ("tuning", "again", "final")}

@@ -120,4 +120,5 @@ def test_the_inner_loops_run_on_tensors_without_numbers(lift):
     terms = problem.changed_rows(Blocks(U, V, W), samples, "U", NETWORK.hidden)(slice(0, 20))
     assert all(part.device.type == "meta" for part in terms.values())
     parts = layer_fit(problem, Blocks(U, V, W), samples, 3).parts(slice(0, 20), None)
-    assert {name: part.device.type for name, part in parts.items()} == {"pull": "meta", "gram": "meta"}
+    assert set(parts) == {"pull", "gram"} | ({"value"} if lift.quadratic else set())
+    assert all(part.device.type == "meta" for part in parts.values())

@@ -60,8 +60,8 @@ class LinearFit:
         design, slope = self.design(rows, torch.float64), self.slope(rows, None, torch.float64)
         weighted = self.samples.weigh(slope, rows)
         parts = {"pull": design.product(weighted)}
-        if self.quadratic:
-            parts["value"] = (weighted.flatten() @ slope.flatten()) / (2 * self.curvature)
+        if self.quadratic:  # not a dot product of BLAS, whose bits differ from thread to thread
+            parts["value"] = (weighted * slope).sum() / (2 * self.curvature)
         return parts if given is not None else parts | {"gram": design.gram(self.samples.weights(rows))}
 
     def value(self, M: Tensor, gram: Tensor, pull: Tensor, at_zero: Tensor) -> float | None:

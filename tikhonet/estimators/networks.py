@@ -56,8 +56,8 @@ def check_inputs(parameters: Any, inputs: int) -> None:
     if isinstance(network, Network) and network.widths[0] != inputs:
         raise ArgumentError(
             "network",
-            f"network must take as many inputs as X has features ({inputs}, where a column with gaps, categories or "
-            f"pieces counts as several), got {network.widths[0]}; make a Network with that first width",
+            f"network must take as many inputs as X has features ({inputs}), got {network.widths[0]}; make a Network "
+            "with that first width (a column with gaps, categories or pieces counts as several)",
         )
     if given is not None and (math.prod(given) != inputs or shape not in (None, given)):
         wanted = f"rows of {inputs} numbers" if shape is None else f"the network's images of shape {shape}"
