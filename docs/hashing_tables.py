@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from statistics import fmean
 
-from blocks import Record, basis, basis_of, by, field, markdown, mean, measured, records, span, table
+from blocks import TABLES, Record, basis, basis_of, by, field, markdown, mean, measured, records, span, table
 
 WAYS = (
     "mixed",
@@ -78,56 +79,6 @@ def hashing_table(folder: str) -> str:
     return markdown([*head, "seconds"], rows) + basis(folder, found)
 
 
-@table
-def hashing_full_mnist() -> str:
-    return neighbour_table("hashing-mnist", 48)
-
-
-@table
-def hashing_full_cifar10() -> str:
-    return neighbour_table("hashing-cifar10-shallow", 48)
-
-
-@table
-def hashing_full_unseen_mnist() -> str:
-    return neighbour_table("hashing-mnist-unseen", 48)
-
-
-@table
-def hashing_full_unseen_cifar10() -> str:
-    return neighbour_table("hashing-cifar10-unseen", 48)
-
-
-@table
-def hashing_neighbours_digits() -> str:
-    return neighbour_table("hashing-digits", 32)
-
-
-@table
-def hashing_neighbours_mnist() -> str:
-    return neighbour_table("hashing-mnist-small", 48)
-
-
-@table
-def hashing_neighbours_cifar10() -> str:
-    return neighbour_table("hashing-cifar10-small", 48)
-
-
-@table
-def hashing_unseen_mnist() -> str:
-    return neighbour_table("hashing-mnist-unseen-small", 48)
-
-
-@table
-def hashing_unseen_cifar10() -> str:
-    return neighbour_table("hashing-cifar10-unseen-small", 48)
-
-
-@table
-def hashing_neighbours_unseen() -> str:
-    return neighbour_table("hashing-digits-unseen", 32)
-
-
 def neighbour_table(folder: str, bits: int) -> str:
     """Codes of one length: labels, the order within a class, and how many codes there are."""
     found = by([record for record in records(folder) if record["bits"] == bits], "way")
@@ -174,16 +125,6 @@ def tied(codes: Sequence[Record]) -> str:
     return f"{100 * fmean(part['tied'] for part in codes):.1f}" if "tied" in codes[0] else ""
 
 
-@table
-def hashing_lengths_mnist() -> str:
-    return length_table("hashing-mnist-small")
-
-
-@table
-def hashing_lengths_cifar10() -> str:
-    return length_table("hashing-cifar10-small")
-
-
 def length_table(folder: str) -> str:
     """mAP of every length, and beside it for all of them in turn neighbours, codes and ties."""
     found = by(records(folder), "way")
@@ -206,6 +147,22 @@ def length_table(folder: str) -> str:
         raise ValueError(f"{folder} must hold three trials of every way at every length, got {sorted(counts)}")
     head = ["label mAP", *(f"{bits} bits" for bits in lengths), "neighbours found", *CODES]
     return markdown(head, rows) + basis(folder, by(records(folder), "method"))
+
+
+TABLES |= {
+    "hashing-full-mnist": partial(neighbour_table, "hashing-mnist", 48),
+    "hashing-full-cifar10": partial(neighbour_table, "hashing-cifar10-shallow", 48),
+    "hashing-full-unseen-mnist": partial(neighbour_table, "hashing-mnist-unseen", 48),
+    "hashing-full-unseen-cifar10": partial(neighbour_table, "hashing-cifar10-unseen", 48),
+    "hashing-neighbours-digits": partial(neighbour_table, "hashing-digits", 32),
+    "hashing-neighbours-mnist": partial(neighbour_table, "hashing-mnist-small", 48),
+    "hashing-neighbours-cifar10": partial(neighbour_table, "hashing-cifar10-small", 48),
+    "hashing-unseen-mnist": partial(neighbour_table, "hashing-mnist-unseen-small", 48),
+    "hashing-unseen-cifar10": partial(neighbour_table, "hashing-cifar10-unseen-small", 48),
+    "hashing-neighbours-unseen": partial(neighbour_table, "hashing-digits-unseen", 32),
+    "hashing-lengths-mnist": partial(length_table, "hashing-mnist-small"),
+    "hashing-lengths-cifar10": partial(length_table, "hashing-cifar10-small"),
+}
 
 
 @table
