@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.estimators.samples import QUICK, blobs, line
-from tikhonet import Box, Everything, FrobeniusBall, NonNegative, RowL1Ball, RowL2Ball
+from tikhonet import Box, Everything, FrobeniusBall, Network, NonNegative, RowL1Ball, RowL2Ball
 from tikhonet.estimators import BCDClassifier, BCDFeatures, BCDRegressor
 from tikhonet.model import storage
 
@@ -24,6 +24,12 @@ def test_the_share_asked_for_is_met_to_the_weight(model, data):
     assert found["weights"] == {"W[1,0]": 320, "W[2,1]": 192}
     assert found["nonzeros"] == {"W[1,0]": 32, "W[2,1]": 19}
     assert found["zeros"] == pytest.approx(1 - 51 / 512)
+
+
+def test_a_network_without_weights_has_no_zeros():
+    network = Network([4, 4], {(1, 0): "identity"})
+    found = BCDClassifier(network=network).fit(*blobs(features=4)).sparsity_
+    assert (found["zeros"], found["nonzeros"], found["weights"]) == (0, {}, {})
 
 
 def test_zeros_and_their_kind_survive_a_file(tmp_path):

@@ -216,6 +216,18 @@ def test_plot_draws_on_given_axes(solver):
     assert ax.lines
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_that_was_stopped_in_its_first_epoch_says_that_there_is_nothing_to_plot(monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tikhonet.trainer.step.Stepper.move", stop)
+    model = BCDClassifier(**QUICK).fit(*blobs())
+    assert model.status_ is Status.INTERRUPTED
+    with pytest.raises(ValueError, match="history_ must hold an epoch to draw, got none"):
+        model.plot()
+
+
 def test_what_was_learned_is_not_there_before_fit():
     model = BCDFeatures()
     for name in ("coefs_", "sparsity_", "network_"):

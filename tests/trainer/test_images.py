@@ -18,6 +18,7 @@ from tikhonet import (
     Network,
     NetworkDescent,
     Problem,
+    SameBits,
     Status,
     Stochastic,
     compact,
@@ -205,6 +206,20 @@ def test_a_data_set_is_fitted_as_its_loader():
     assert torch.equal(read.fit(rows, solver=solver).V, by_hand.V)
     with pytest.raises(ArgumentError, match=r"got an Endless; use DataLoader\(X, batch_size=50\)"):
         read.fit(Endless(), solver=solver)
+
+
+def test_a_module_is_fitted_to_nested_lists():
+    (X, Y), read = stripes(60), from_torch(module_of_stripes(), (1, 6, 6))
+    y, solver = Y.argmax(1), Stochastic(epochs=1, batch_size=30)
+    assert torch.equal(read.fit(X.tolist(), y.tolist(), solver=solver).V, read.fit(X, y, solver=solver).V)
+
+
+def test_logical_ranks_of_a_module_want_arrays():
+    (X, Y), read = stripes(60), from_torch(module_of_stripes(), (1, 6, 6))
+    rows, solver = TensorDataset(X, Y.argmax(1)), SameBits(Stochastic(epochs=1, batch_size=30), ranks=2)
+    for given_ in (rows, DataLoader(rows, batch_size=30)):
+        with pytest.raises(ArgumentError, match="X and y must be arrays for SameBits, got a DataLoader"):
+            read.fit(given_, solver=solver)
 
 
 @pytest.mark.parametrize("solver", [BlockDescent(), NetworkDescent(), Stochastic])

@@ -31,6 +31,8 @@ from tikhonet.model.model import Model
 from tikhonet.model.predictor import Predictor
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Network, Pair
+from tikhonet.problem.objective import Problem
+from tikhonet.trainer.sparsity.zeros import measure_sparsity
 from tikhonet.trainer.training import Epoch
 
 if TYPE_CHECKING:
@@ -189,11 +191,9 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         `asked` and `over`: the budget; `zeros`: the share of zeros; `nonzeros` and `weights`: numbers by the name of
         the matrix, 'W[n,m]'.
         """
-        matrices = {f"W[{n},{m}]": self.model_.W[n, m] for n, m in self.network_.penalised}
-        nonzeros = {name: int(matrix.count_nonzero()) for name, matrix in matrices.items()}
-        weights = {name: matrix.numel() for name, matrix in matrices.items()}
-        zeros = 1 - sum(nonzeros.values()) / sum(weights.values())
-        return {"zeros": zeros, "nonzeros": nonzeros, "weights": weights} | self._fitted.zeros
+        found = measure_sparsity(Problem(self.network_), self.model_.W)
+        counts = found.as_dict()
+        return {"zeros": 1 - found.share, **{name: counts[name] for name in ("nonzeros", "weights")}, **self._fitted.zeros}
 
     @property
     def _n_features_out(self) -> int:

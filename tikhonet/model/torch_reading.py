@@ -30,7 +30,7 @@ from tikhonet.model.torch_tracing import Reader
 from tikhonet.model.torch_values import HEAD, refuse
 from tikhonet.network.arguments import check_type
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.graph import BIAS, Array, Network, Pair, Weights
+from tikhonet.network.graph import BIAS, Array, Network, Pair, Weights, tensor
 from tikhonet.network.shapes import checked_shape
 from tikhonet.problem.lifts import Fenchel
 from tikhonet.problem.losses import Loss, Squared
@@ -169,7 +169,9 @@ class TorchBlocks:
             raise ArgumentError("y", "y must hold a label for each row of an array X, got None; or give a DataLoader X")
         if y is None and isinstance(X, Dataset):
             X = loader_of(X, getattr(solver, "batch_size", IMAGES_BATCH))
-        rows = (Encoded(X, encode),) if y is None else (X, encode(y))
+        if y is None and isinstance(solver, SameBits):
+            raise ArgumentError("X", f"X and y must be arrays for SameBits, got a {type(X).__name__}; use Stochastic")
+        rows = (Encoded(X, encode),) if y is None else (X if isinstance(X, Array) else tensor(X, "X"), encode(y))
         dtype = torch.promote_types(self.V.dtype, torch.float32)
         start = {pair: matrix.to(dtype) for pair, matrix in self.W.items()}
         run = solver.run(problem, *rows, start=start, seed=seed, dtype=dtype)
