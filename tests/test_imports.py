@@ -18,7 +18,6 @@ import tikhonet
 ORDER = ["network", "problem", "descent", "trainer", "optim", "model", "estimators", "hashing", "data", "paper", "cli"]
 ROOT = Path(tikhonet.__file__).parent
 BOUNDARIES = {
-    "tikhonet.network.connections": "what can be said of a graph without its edges' operators",
     "tikhonet.network.drawing": "a picture, apart from the graph",
     "tikhonet.problem.meeting": "how ranks find each other, apart from the sums that they make",
     "tikhonet.descent.block_steps": "the algorithm, apart from the loop that watches it",

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.strategies import normal, seeds
 from tikhonet import BIAS, BlockDescent, Fenchel, Network, Problem, Stochastic, certify
 from tikhonet.network.bias import Bias
-from tikhonet.network.edges import Constant, Dense, Edge, Identity, Product, Source, edge_named
+from tikhonet.network.edges import Dense, Edge, Identity, edge_named
+from tikhonet.network.operations import Constant, Product, Source
 
 EDGES = [Dense().join(4, 3), Dense().join(1, 2), Bias().join(1, 3), Identity().join(3, 3)]
 every_edge = pytest.mark.parametrize("edge", EDGES, ids=str)

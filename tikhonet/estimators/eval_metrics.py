@@ -18,15 +18,14 @@ from torch import Tensor
 
 from tikhonet.estimators.rows import Floats
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.registry import Registry
+from tikhonet.network.registry import Named, Registry
 
 Decode = Callable[[Floats, Floats, Floats, bool], tuple[NDArray[Any], Floats, Floats]]
 
 
-class EvalMetric(ABC):
+class EvalMetric(Named, ABC):
     """A number for predictions; a subclass with a `name` is known to the estimators by it."""
 
-    name: ClassVar[str]
     for_classes: ClassVar[bool] = False
     """Whether y is the places of classes and predictions are their probabilities; else both are numbers."""
     larger: bool = False
@@ -34,10 +33,6 @@ class EvalMetric(ABC):
     believed: ClassVar[bool] = True
     """Whether it looks at the sizes of probabilities, so that they have to be calibrated first."""
     kinds: ClassVar[Registry[type[EvalMetric]]] = Registry("eval_metric")
-
-    def __init_subclass__(cls) -> None:
-        if "name" in vars(cls):
-            cls.kinds.add(cls.name, cls)
 
     @abstractmethod
     def __call__(self, y: NDArray[Any], predicted: Floats, weight: Floats) -> float:

@@ -23,7 +23,7 @@ from tikhonet.model.logistic import Spectrum
 from tikhonet.model.scaling import Floats
 from tikhonet.model.svm import GRID, fit_linear_svm
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.registry import Registry
+from tikhonet.network.registry import Named, Registry
 
 UNREACHED = 1e3
 """The score of a class without rows lies this far below zero."""
@@ -46,7 +46,7 @@ class Head:
 
 
 @dataclass
-class HeadKind(ABC):
+class HeadKind(Named, ABC):
     """How a head is fitted with a given strength, and by which loss a strength is judged.
 
     `V` is the classifier as the solver left it, `classes` their number (0 where the targets are numbers), `standard`
@@ -57,7 +57,6 @@ class HeadKind(ABC):
     classes: int = 0
     standard: Callable[[Floats], Floats] | None = None
 
-    name: ClassVar[str]
     for_classes: ClassVar[bool] = True
     for_numbers: ClassVar[bool] = False
     grid: ClassVar[tuple[float, ...]] = ()
@@ -69,10 +68,6 @@ class HeadKind(ABC):
     by_parts: ClassVar[bool] = False
     """Whether it is fitted by one part of the rows after the other, so that their features need not be in memory."""
     kinds: ClassVar[Registry[type[HeadKind]]] = Registry("head")
-
-    def __init_subclass__(cls) -> None:
-        if "name" in vars(cls):
-            cls.kinds.add(cls.name, cls)
 
     @abstractmethod
     def fit(self, data: HeadData, strength: float) -> Head:

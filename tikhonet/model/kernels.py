@@ -14,8 +14,9 @@ from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
 from tikhonet.model.scaling import Floats
-from tikhonet.network.edges import Constant, Edge, Product
+from tikhonet.network.edges import Edge
 from tikhonet.network.graph import Network, Pair, Weights
+from tikhonet.network.operations import Constant, Product
 
 Kernel = Callable[[Floats], Floats]
 

@@ -14,20 +14,16 @@ import torch
 from torch import Tensor
 
 from tikhonet.model.scaling import Floats
-from tikhonet.network.registry import Registry
+from tikhonet.network.registry import Named, Registry
 
 
-class Link(ABC):
+class Link(Named, ABC):
     """A function of each score; files and exports know it by its `name`, C by its `loop`."""
 
-    name: ClassVar[str]
     loop: ClassVar[str] = ""
     linear: ClassVar[bool] = False
     """Whether it leaves scores as they are."""
     kinds: ClassVar[Registry[type[Link]]] = Registry("link")
-
-    def __init_subclass__(cls) -> None:
-        cls.kinds.add(cls.name, cls)
 
     @abstractmethod
     def of(self, scores: Tensor) -> Tensor:

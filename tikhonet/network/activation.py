@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from tikhonet.network.arguments import POSITIVE, check_type
-from tikhonet.network.registry import Registry
+from tikhonet.network.registry import Named, Registry
 
 
-class Activation(ABC):
+class Activation(Named, ABC):
     """The activation of the hidden layers: the projection onto an interval.
 
     Every activation of the library is one, so that "u is the activation of z" is a convex sub-problem:
@@ -46,11 +46,7 @@ class Activation(ABC):
     True
     """
 
-    name: ClassVar[str]
     kinds: ClassVar[Registry[type[Activation]]] = Registry("activation")
-
-    def __init_subclass__(cls) -> None:
-        cls.kinds.add(cls.name, cls)
 
     @property
     @abstractmethod

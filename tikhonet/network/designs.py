@@ -114,7 +114,7 @@ class Patches(Design):
         total: Tensor | None = None
         for some, part in self.pieces():
             A = part.inputs()
-            left = A if weight is None else A * self.spread(weight[some])[:, None]
+            left = A if weight is None else A * weight[some].repeat_interleave(self.edges[0].positions)[:, None]
             total = left.mT @ A if total is None else total + left.mT @ A
         assert total is not None
         return total
@@ -148,10 +148,6 @@ class Patches(Design):
                 A = A.repeat_interleave(self.groups // len(A), 0)
             parts.append(A.mT)
         return torch.cat(parts, dim=-2).mT
-
-    def spread(self, weight: Tensor) -> Tensor:
-        """The weights of samples at each of their positions."""
-        return weight.repeat_interleave(self.edges[0].positions)
 
     def __getitem__(self, samples: slice) -> Patches:
         return Patches(self.edges, [U[samples] for U in self.sources])

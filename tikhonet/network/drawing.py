@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tikhonet.network.connections import Pair
 from tikhonet.network.edges import Edge
 from tikhonet.network.extras import require
 from tikhonet.network.shapes import Shape, shown_shape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Pair = tuple[int, int]
 
 
 def draw_network(order: Sequence[int], shapes: Sequence[Shape], edges: Mapping[Pair, Edge], ax: Axes | None) -> Axes:

@@ -18,16 +18,13 @@ import torch
 from torch import Tensor, nn
 
 from tikhonet.network.errors import ArgumentError
-from tikhonet.network.operations import Constant as Constant
-from tikhonet.network.operations import Operation, Window, as_module
-from tikhonet.network.operations import Product as Product
-from tikhonet.network.operations import Source as Source
-from tikhonet.network.registry import Registry
+from tikhonet.network.operations import Operation, Product, Source, Window, linear
+from tikhonet.network.registry import Named, Registry
 from tikhonet.network.shapes import Shape, added, channels_of, shown_shape
 
 
 @dataclass(frozen=True)
-class Edge(ABC):
+class Edge(Named, ABC):
     """A linear operator that brings the values of one layer into the pre-activations of another.
 
     A network joins an edge to its source and its target. The matrix W of a learned edge is a variable and lives
@@ -67,17 +64,12 @@ class Edge(ABC):
     source: Shape = field(default=(), kw_only=True)
     target: Shape = field(default=(), kw_only=True)
 
-    name: ClassVar[str]
     learned: ClassVar[bool] = True
     penalised: ClassVar[bool] = True
     constant: ClassVar[bool] = False
     by_image: ClassVar[bool] = False
     takes_images: ClassVar[bool] = False
     kinds: ClassVar[Registry[type[Edge]]] = Registry("edges")
-
-    def __init_subclass__(cls) -> None:
-        if "name" in vars(cls):
-            cls.kinds.add(cls.name, cls)
 
     def join(self, source: int | Shape, target: int | Shape) -> Self:
         """This edge between layers of these shapes.
@@ -104,7 +96,7 @@ class Edge(ABC):
         joined.check()
         return joined
 
-    def check(self) -> None:  # noqa: B027 (most edges join any layers)
+    def check(self) -> None:
         """Raise unless the edge can join its source to its target."""
 
     def leads_to(self, source: Shape) -> Shape:
@@ -355,7 +347,8 @@ class Edge(ABC):
         nn.Module
             A layer of torch.
         """
-        return as_module(self.export(W), bias)
+        operation = self.export(W)
+        return linear(operation.matrix, bias) if isinstance(operation, Product) else nn.Identity()
 
     @abstractmethod
     def term(self, n: int, m: int) -> str:

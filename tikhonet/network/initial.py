@@ -30,7 +30,7 @@ DEEP = 3
 def initial_weights(
     network: Network,
     kind: Initial = "auto",
-    seed: int | torch.Generator = 0,
+    seed: int = 0,
     scale: float = 1.0,
     *,
     dtype: torch.dtype = torch.float32,
@@ -45,7 +45,7 @@ def initial_weights(
         return network.random_weights(seed, scale, dtype=dtype, device=device)
     if network.has_images:
         raise ArgumentError("initial", "initial must be 'gaussian' or 'auto' for layers of images, got 'looks-linear'")
-    generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     W = {(n, m): looks_linear(network, n, m, scale, generator) for n, m in network.learned}
     return {edge: matrix.to(device, dtype) for edge, matrix in W.items()}
 

@@ -50,11 +50,6 @@ class Window:
         return tuple(size for pair in (high, target[1:] or (1, 1), *both) for size in pair)
 
 
-def as_module(operation: Operation, bias: Tensor | None = None) -> nn.Module:
-    """A module of torch for a product, with a bias perhaps, or for the source as it is."""
-    return linear(operation.matrix, bias) if isinstance(operation, Product) else nn.Identity()
-
-
 def linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
     """`nn.Linear` with this weight and bias."""
     # On the meta device the layer draws no initial weights: neither time nor torch's random state is spent.

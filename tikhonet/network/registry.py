@@ -1,12 +1,12 @@
 """Names of things that come in kinds: activations, edges, heads, formats, experiments.
 
-A kind becomes known by being defined: its base class adds it from `__init_subclass__`. Nobody keeps a list.
+A kind becomes known by being defined: its base class, which is `Named`, adds it. Nobody keeps a list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from tikhonet.network.errors import ArgumentError
 
@@ -38,3 +38,14 @@ class Registry(Mapping[str, Kind], Generic[Kind]):
 
     def __len__(self) -> int:
         return len(self._kinds)
+
+
+class Named:
+    """The base of things that come in kinds: a subclass is known by the `name` that it gives itself, if it does."""
+
+    name: ClassVar[str]
+    kinds: ClassVar[Registry[Any]]
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            cls.kinds.add(cls.name, cls)

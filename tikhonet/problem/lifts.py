@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from tikhonet.network.activation import Activation
-from tikhonet.network.registry import Registry
+from tikhonet.network.registry import Named, Registry
 
 
-class Lift(ABC):
+class Lift(Named, ABC):
     """How "u is the activation of z" becomes a penalty D(u, z) that is smooth and convex in each.
 
         ``D(u, z) = 1/2 |u|^2 - <u, z> + psi(z)``
@@ -44,14 +44,9 @@ class Lift(ABC):
     ['fenchel', 'tikhonov']
     """
 
-    name: ClassVar[str]
     kinds: ClassVar[Registry[type[Lift]]] = Registry("lift")
     quadratic: bool
     tight: ClassVar[bool] = False
-
-    def __init_subclass__(cls) -> None:
-        if "name" in vars(cls):
-            cls.kinds.add(cls.name, cls)
 
     @abstractmethod
     def slope(self, Z: Tensor, activation: Activation, out: Tensor | None = None) -> Tensor:

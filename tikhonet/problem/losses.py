@@ -17,7 +17,7 @@ from torch import Tensor
 from tikhonet.network.arguments import POSITIVE
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import Array, tensor
-from tikhonet.network.registry import Registry
+from tikhonet.network.registry import Named, Registry
 
 
 def one_hot(labels: Tensor, classes: int | None = None) -> Tensor:
@@ -37,7 +37,7 @@ def one_hot(labels: Tensor, classes: int | None = None) -> Tensor:
     return torch.nn.functional.one_hot(labels, count).to(torch.float32)
 
 
-class Loss(ABC):
+class Loss(Named, ABC):
     """A convex loss of the classifier's scores S against targets T, one row per sample.
 
     A subclass with a `name` of its own is known to estimators and files by that. It gives `rows`, `slope` and
@@ -65,17 +65,12 @@ class Loss(ABC):
     ['logistic', 'softmax']
     """
 
-    name: ClassVar[str]
     kinds: ClassVar[Registry[type[Loss]]] = Registry("loss")
     for_numbers: ClassVar[bool] = True
     for_classes: ClassVar[bool] = True
     link: ClassVar[str] = "identity"
     curvature: float
     quadratic: bool = False
-
-    def __init_subclass__(cls) -> None:
-        if "name" in vars(cls):
-            cls.kinds.add(cls.name, cls)
 
     @abstractmethod
     def rows(self, T: Tensor, S: Tensor) -> Tensor:

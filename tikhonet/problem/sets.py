@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from tikhonet.network.arguments import POSITIVE, check_type
-from tikhonet.network.registry import Registry
+from tikhonet.network.registry import Named, Registry
 
 
-class ConvexSet(ABC):
+class ConvexSet(Named, ABC):
     """A closed convex set of matrices, which V or W must stay in.
 
     A subclass gives `project` and `violation`; with a `name` of its own estimators know it by that. A projection leaves
@@ -40,7 +40,6 @@ class ConvexSet(ABC):
     True
     """
 
-    name: ClassVar[str]
     kinds: ClassVar[Registry[type[ConvexSet]]] = Registry("constraint")
     everything: ClassVar[bool] = False
 
@@ -50,10 +49,6 @@ class ConvexSet(ABC):
     def bounded(self) -> bool:
         """Whether no matrix of the set is larger than some number."""
         return False
-
-    def __init_subclass__(cls) -> None:
-        if "name" in vars(cls):
-            cls.kinds.add(cls.name, cls)
 
     @abstractmethod
     def project(self, M: Tensor) -> Tensor:
@@ -132,7 +127,7 @@ class ConvexSet(ABC):
         """
         return self.violation(M) <= tol
 
-    def check(self, shape: tuple[int, int], name: str) -> None:  # noqa: B027 (most sets fit every shape)
+    def check(self, shape: tuple[int, int], name: str) -> None:
         """Raise if matrices of this shape cannot be in the set.
 
         Parameters

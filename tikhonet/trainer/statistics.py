@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tikhonet.descent.convex import ModelStep, accelerate, minimise_quadratic
 from tikhonet.network.designs import Design
-from tikhonet.network.registry import Registry
+from tikhonet.network.registry import Named, Registry
 from tikhonet.problem.losses import Loss
 from tikhonet.problem.objective import Problem
 from tikhonet.problem.samples import Reduce, added_up, keep
@@ -63,7 +63,7 @@ def is_finite(*matrices: Tensor) -> bool:
 
 
 @dataclass(frozen=True)
-class Gram(ABC):
+class Gram(Named, ABC):
     """A running Gram matrix G of a layer's inputs, and the metric of the W-step that it makes, by `name`."""
 
     matrix: Tensor
@@ -72,11 +72,7 @@ class Gram(ABC):
     weight: float = 0.0
     damping: float = 1.0
 
-    name: ClassVar[str]
     kinds: ClassVar[Registry[type[Gram]]] = Registry("metric")
-
-    def __init_subclass__(cls) -> None:
-        cls.kinds.add(cls.name, cls)
 
     @classmethod
     def empty(cls, width: int, rank: int, damping: float, generator: torch.Generator, like: Tensor) -> Self:

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from tikhonet.model.model import Model
 from tikhonet.model.storage import write_atomically
-from tikhonet.network.registry import Registry
+from tikhonet.network.registry import Named, Registry
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +46,9 @@ class Size:
     complete: bool
 
 
-class Format(ABC):
+class Format(Named, ABC):
     """A way to write a model: `make` is all that a subclass must define, beside name and ending."""
 
-    name: ClassVar[str]
     ending: ClassVar[str]
     weights: ClassVar[tuple[str, ...]] = ("float32",)
     """The types that weights can have in it."""
@@ -58,9 +57,6 @@ class Format(ABC):
     package: ClassVar[str | None] = None
     """The optional package that it needs."""
     kinds: ClassVar[Registry[type[Format]]] = Registry("format")
-
-    def __init_subclass__(cls) -> None:
-        cls.kinds.add(cls.name, cls)
 
     @abstractmethod
     def make(self, model: Model, name: str = "model", weights: str = "float32") -> Export:

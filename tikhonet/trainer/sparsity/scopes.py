@@ -16,25 +16,20 @@ import torch
 from torch import Tensor
 
 from tikhonet.network.graph import Layers, Network, Pair, Weights
-from tikhonet.network.registry import Registry
+from tikhonet.network.registry import Named, Registry
 
 Support = dict[Pair, Tensor]
 """Where the weights of every learned edge may be nonzero."""
 
 
-class Scope(ABC):
+class Scope(Named, ABC):
     """What a budget is shared over, by `name`."""
 
-    name: ClassVar[str]
     counts: ClassVar[str] = "weights"
     """What the budget counts, in words."""
     kinds: ClassVar[Registry[type[Scope]]] = Registry("over")
 
-    def __init_subclass__(cls) -> None:
-        if "name" in cls.__dict__:
-            cls.kinds.add(cls.name, cls)
-
-    def check(self, network: Network) -> None:  # noqa: B027 (most scopes fit every network)
+    def check(self, network: Network) -> None:
         """Raise where the network has nothing to remove."""
 
     @abstractmethod
