@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import _fit_context
 
 from tikhonet.estimators.all_ranks import row_count
 from tikhonet.estimators.constraints import COUNT, auto_or
@@ -22,6 +23,8 @@ from tikhonet.estimators.tabular import Inputs
 from tikhonet.estimators.targets import Target
 from tikhonet.network.errors import ArgumentError
 
+Given = tuple[Any, Any, Any]
+"""X, y and the weights of rows, or X_val, y_val and eval_set."""
 AVERAGE_FROM = 300
 """Different rows from which two networks are averaged by themselves: a fit of fewer stays a fraction of a second."""
 AVERAGE_BELOW = 10_000
@@ -65,6 +68,51 @@ class AveragedEstimator(BCDEstimator):
         "n_networks": auto_or(COUNT),
         "monotonic_cst": ["array-like", dict, None],
     }
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        eval_set: Any = None,
+    ) -> Self:
+        """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame or DataLoader
+            Samples x features; columns may hold text, categories and missing numbers. With `memory_budget` also a file,
+            a data set of Arrow or an iterable of pieces. A torch `DataLoader` gives batches (X, y), anew at every
+            epoch; nothing of it is held out.
+        y : array-like, default=None
+            For a classifier a class a row, or a matrix of 0 and 1 with a column for each label that a row may have; for
+            a regressor a number a row, or samples x targets.
+        sample_weight : array-like, default=None
+            A weight for each row; 1 where it is None.
+        X_val : array-like or DataLoader, default=None
+            Validation rows.
+        y_val : array-like, default=None
+            Their classes, which count by the weights of these, or their numbers.
+        eval_set : list of (X, y), default=None
+            Several sets of validation rows, of which the last decides; `history_` has what each says of every epoch.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+        """
+        if (fitted := self._fit_by_batches(X, y, sample_weight, X_val, y_val, eval_set)) is not None:
+            return fitted
+        inputs = Inputs(self)
+        return self._fit_networks(inputs, *self._training(inputs, (X, y, sample_weight), (X_val, y_val, eval_set)))
+
+    def _training(self, inputs: Inputs, given: Given, held_out: Given) -> tuple[Rows, Target, list[Rows]]:
+        """The canonical rows that are given (X, y, weight), their target, and the sets of validation rows."""
+        raise NotImplementedError
 
     def _fit_networks(self, inputs: Inputs, rows: Rows, target: Target, validation: Sequence[Rows]) -> Self:
         """Train one network on these rows, or several."""

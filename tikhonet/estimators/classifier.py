@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from tikhonet.estimators.all_ranks import all_labels, row_count
-from tikhonet.estimators.averaged import AVERAGE_BELOW, AVERAGE_FROM, AveragedEstimator
+from tikhonet.estimators.averaged import AVERAGE_BELOW, AVERAGE_FROM, AveragedEstimator, Given
 from tikhonet.estimators.checks import check_classes
 from tikhonet.estimators.constraints import NameIn
 from tikhonet.estimators.energy import energies
@@ -99,45 +99,10 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         "eval_metric": [NameIn(lambda: metric_names(classes=True)), callable, None],
     }
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        X_val: Any = None,
-        y_val: Any = None,
-        eval_set: Any = None,
-    ) -> Self:
-        """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, DataFrame or DataLoader
-            Samples x features; columns may hold text, categories and missing numbers. With `memory_budget` also a file,
-            a data set of Arrow or an iterable of pieces. A torch `DataLoader` gives batches (X, y), anew at every
-            epoch; nothing of it is held out.
-        y : array-like, default=None
-            A class a row, or a matrix of 0 and 1 with a column for each label that a row may have.
-        sample_weight : array-like, default=None
-            A weight for each row; 1 where it is None.
-        X_val : array-like or DataLoader, default=None
-            Validation rows.
-        y_val : array-like, default=None
-            Their classes; they count by the weights of these.
-        eval_set : list of (X, y), default=None
-            Several sets of validation rows, of which the last decides; `history_` has what each says of every epoch.
-
-        Returns
-        -------
-        self : BCDClassifier
-            The fitted estimator.
-        """
-        if (fitted := self._fit_by_batches(X, y, sample_weight, X_val, y_val, eval_set)) is not None:
-            return fitted
-        inputs, options = Inputs(self), {"multi_output": is_indicator(y)}
-        X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, sample_weight, **options)
+    def _training(self, inputs: Inputs, given: Given, held_out: Given) -> tuple[Rows, Classes, list[Rows]]:
+        X, y, weight = given
+        options = {"multi_output": is_indicator(y)}
+        X, y, weight = inputs.fit(X, dense(y) if options["multi_output"] else y, weight, **options)
         target = self._target_of(y)
         rows = inputs.rows(X, target.in_numbers(y), weight)
         if not self._cuts(row_count(len(rows))):
@@ -145,9 +110,9 @@ class BCDClassifier(ClassifierMixin, AveragedEstimator):
         weighed = self._weigher(target, rows)
         validation = [
             weighed(Rows(inputs.encoded(X), target.in_numbers(y, name), np.ones(len(y))))
-            for X, y, name in inputs.validation(X_val, y_val, eval_set, **options)
+            for X, y, name in inputs.validation(*held_out, **options)
         ]
-        return self._fit_networks(inputs, weighed(rows), target, validation)
+        return weighed(rows), target, validation
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

@@ -218,8 +218,8 @@ def fit_loader(
     survey = Survey.of(batches)
     inputs, parameters = Inputs(batches.estimator), copy(batches.estimator)
     parameters.batch_size, width = survey.batch, len(survey.moments.mean)
-    inputs.columns, inputs.last, inputs.seen.n_features_in_ = None, None, width
-    vars(inputs.seen).pop("feature_names_in_", None)
+    inputs.begin_anew()
+    inputs.seen.n_features_in_ = width
     warm = warm_start(parameters, estimator._last, width)
     warm = None if warm and warm.model.columns else warm
     scaling = warm.model.scaling if warm else survey.moments.scaling(parameters._network(width).shapes[0])

@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods
 
-from tikhonet.estimators.averaged import AVERAGE_BELOW, AveragedEstimator
+from tikhonet.estimators.averaged import AVERAGE_BELOW, AveragedEstimator, Given
 from tikhonet.estimators.constraints import SHARE, NameIn
 from tikhonet.estimators.eval_metrics import make_metric, metric_names
 from tikhonet.estimators.number_targets import Numbers
@@ -83,51 +83,15 @@ class BCDRegressor(RegressorMixin, AveragedEstimator):
         "eval_metric": [NameIn(lambda: metric_names(classes=False)), callable, None],
     }
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        X_val: Any = None,
-        y_val: Any = None,
-        eval_set: Any = None,
-    ) -> Self:
-        """Train on X and y; with `X_val` and `y_val` training stops where the loss on these is least.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, DataFrame or DataLoader
-            Samples x features; columns may hold text, categories and missing numbers. With `memory_budget` also a file,
-            a data set of Arrow or an iterable of pieces. A torch `DataLoader` gives batches (X, y), anew at every
-            epoch; nothing of it is held out.
-        y : array-like, default=None
-            A number a row, or samples x targets.
-        sample_weight : array-like, default=None
-            A weight for each row; 1 where it is None.
-        X_val : array-like or DataLoader, default=None
-            Validation rows.
-        y_val : array-like, default=None
-            Their numbers.
-        eval_set : list of (X, y), default=None
-            Several sets of validation rows, of which the last decides; `history_` has what each says of every epoch.
-
-        Returns
-        -------
-        self : BCDRegressor
-            The fitted estimator.
-        """
-        if (fitted := self._fit_by_batches(X, y, sample_weight, X_val, y_val, eval_set)) is not None:
-            return fitted
-        inputs, validation = Inputs(self), []
-        rows, single = checked_rows(inputs, X, y, sample_weight)
-        for X_some, y_some, name in inputs.validation(X_val, y_val, eval_set, **NUMBERS):
-            validation.append(inputs.rows(X_some, as_matrix(y_some), np.ones(len(y_some))))
+    def _training(self, inputs: Inputs, given: Given, held_out: Given) -> tuple[Rows, Numbers, list[Rows]]:
+        rows, single = checked_rows(inputs, *given)
+        validation = []
+        for X, y, name in inputs.validation(*held_out, **NUMBERS):
+            validation.append(inputs.rows(X, as_matrix(y), np.ones(len(y))))
             wanted, got = rows.Y.shape[1], validation[-1].Y.shape[1]
             if got != wanted:
                 raise ArgumentError(name, f"{name} must have as many columns as y ({wanted}), got {got}")
-        return self._fit_networks(inputs, rows, self._target(single), validation)
+        return rows, self._target(single), validation
 
     def _target(self, single: bool) -> Numbers:
         return Numbers(self._loss(), self.head, single, metric=make_metric(self.eval_metric))

@@ -47,8 +47,7 @@ class Inputs:
     ) -> tuple[Floats, Any, Floats]:
         """Rows of numbers, y and the weights; the columns are learned from these rows unless a fit goes on."""
         if anew and not (self.seen.warm_start and self.last and width(X) == self.seen.n_features_in_):
-            self.last = self.columns = None
-            self.seen.input_shape = self.shape
+            self.begin_anew()
         X = self.images(X)
         table, y = self._read(X, y, "X", anew or self.last is None, options)
         weight = check_weights(sample_weight, table[0].array if isinstance(table, list) else table)
