@@ -32,7 +32,6 @@ LONGEST, LEAST_FALL = 1.0, 0.01
 """An extrapolation goes at most as far as the last iteration did, and must bring this share of the decrease that a
 block step of its length promises. On the small networks of the tests both cost no iterations: 155 and 165, where
 neither had it 205 and 220."""
-NOTHING: Mapping[int, float] = {}
 MOVED = -1
 """The name of the sum of squares that U has moved by, beside the terms of Eq. 4, which layers name."""
 
@@ -249,7 +248,7 @@ class _Run:
         return ""
 
     def compare(
-        self, blocks: Blocks, block: str, layers: tuple[int, ...], known: Mapping[int, float] = NOTHING
+        self, blocks: Blocks, block: str, layers: tuple[int, ...], known: Mapping[int, float]
     ) -> tuple[Terms, float]:
         """The terms of these blocks, and how far they are from the current ones, each sample's part by its weight.
 
@@ -282,7 +281,7 @@ class _Run:
             self.problem.V_set.project(torch.lerp(there.V, here.V, longer)),
             relax_weights(self.problem, there.W, here.W, longer),
         )
-        terms, distance = self.compare(blocks, "U", hidden)
+        terms, distance = self.compare(blocks, "U", hidden, {})
         decrease = self.terms.total - terms.total
         promised = LEAST_FALL * self.solver.schedule.promised_decrease(t, distance)
         accepted = decrease > promised

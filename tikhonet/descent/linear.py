@@ -74,14 +74,14 @@ class LinearFit:
         lost = ADDED * torch.finfo(torch.float64).eps * size
         return value if lost <= torch.finfo(M.dtype).eps * value else None
 
-    def pull_of(self, rows: slice, design: Design, M: Tensor | None, dtype: torch.dtype) -> Tensor:
-        """The gradient of the sum over some rows at M (at zero for None)."""
-        slope = self.slope(rows, None if M is None else design.scores(M), dtype)
-        return design.product(self.samples.weigh(slope, rows))
-
     def pull(self, M: Tensor, dtype: torch.dtype) -> Tensor:
         """The gradient of the sum over samples at M."""
-        return self.samples.sum(lambda rows: self.pull_of(rows, self.design(rows, dtype), M, dtype))
+
+        def term(rows: slice) -> Tensor:
+            design = self.design(rows, dtype)
+            return design.product(self.samples.weigh(self.slope(rows, design.scores(M), dtype), rows))
+
+        return self.samples.sum(term)
 
     def solve(
         self,
@@ -176,17 +176,14 @@ class WeightSums:
 
     def lifts(self, W: Weights) -> dict[int, float]:
         """The sums of the lift at these matrices, by layer, where it is quadratic, known well, and cheap so."""
-        found = {}
+        found, sums = {}, self.sums
         for n, fit in self.fits.items() if self.problem.lift.quadratic else ():
-            M, sums = self.problem.network.stacked_weights(n, W), self.sums
-            value = fit.value(M, sums[n, "gram"], sums[n, "pull"], sums[n, "value"]) if self.pays(M) else None
-            if value is not None:
-                found[n] = value / fit.curvature
+            M = self.problem.network.stacked_weights(n, W)
+            if MANY * M.shape[1] <= self.samples.place.total:
+                value = fit.value(M, sums[n, "gram"], sums[n, "pull"], sums[n, "value"])
+                if value is not None:
+                    found[n] = value / fit.curvature
         return found
-
-    def pays(self, M: Tensor) -> bool:
-        """Whether a product of M and a Gram matrix is less work than one with all samples."""
-        return MANY * M.shape[1] <= self.samples.place.total
 
 
 def update_weights(

@@ -45,14 +45,11 @@ def check_magnitude(name: str, values: Any, most: float = LARGEST) -> None:
 
 def check_widths(sizes: Any) -> None:
     widths = np.atleast_1d(np.array(sizes, dtype=object))
-    if widths.ndim != 1 or len(widths) == 0 or not all(is_width(width) for width in widths):
+    whole = all(isinstance(width, Real) and float(width).is_integer() and float(width) >= 1 for width in widths.flat)
+    if widths.ndim != 1 or len(widths) == 0 or not whole:
         raise ArgumentError(
             "hidden_layer_sizes", f"hidden_layer_sizes must be whole numbers of at least 1, got {sizes!r}"
         )
-
-
-def is_width(number: Any) -> bool:
-    return isinstance(number, Real) and float(number).is_integer() and float(number) >= 1
 
 
 def check_dropout(dropout: Any) -> None:

@@ -191,9 +191,9 @@ class BCDEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters
         `asked` and `over`: the budget; `zeros`: the share of zeros; `nonzeros` and `weights`: numbers by the name of
         the matrix, 'W[n,m]'.
         """
-        found = measure_sparsity(Problem(self.network_), self.model_.W)
-        counts = found.as_dict()
-        return {"zeros": 1 - found.share, **{name: counts[name] for name in ("nonzeros", "weights")}, **self._fitted.zeros}
+        found = measure_sparsity(Problem(self.network_), self.model_.W).as_dict()
+        counts = {"zeros": 1 - found["share"], "nonzeros": found["nonzeros"], "weights": found["weights"]}
+        return counts | self._fitted.zeros
 
     @property
     def _n_features_out(self) -> int:

@@ -106,12 +106,6 @@ class Course:
     """What each feature was divided by; 0 for one that is constant."""
 
     @property
-    def uneven_weight(self) -> Tensor | None:
-        """The weights; None where they are all alike, which only costs time."""
-        alike = self.reduce is keep and bool((self.weight == self.weight[0]).all())
-        return None if alike else self.weight
-
-    @property
     def iterations(self) -> int:
         return self.method.iterations(self.solver)
 
@@ -229,19 +223,24 @@ class MiniBatch:
     def run(self, course: Course) -> Trained:
         # Each run anneals its steps anew, however many there were before.
         state = course.state and replace(course.state, step=0, epochs=[], best=None, undone=0, end=0)
-        options: dict[str, Any] = {"weight": course.uneven_weight, "seed": course.seed, "slot": course.slots()}
-        options |= {
-            "reduce": course.reduce,
-            "dtype": course.X.dtype,
-            "device": course.X.device,
-            "watch": course.watch,
-            "resume": state,
-        }
-        options |= {"validation": course.held_out, "metric": course.metric}
-        start = course.start[0] if course.start else None
-        return Trained.from_training(
-            course.solver.run(course.problem, course.X, course.targets, start=start, **options)
+        alike = course.reduce is keep and bool((course.weight == course.weight[0]).all())
+        training = course.solver.run(
+            course.problem,
+            course.X,
+            course.targets,
+            weight=None if alike else course.weight,  # weights that are all alike only cost time
+            validation=course.held_out,
+            metric=course.metric,
+            start=course.start[0] if course.start else None,
+            resume=state,
+            seed=course.seed,
+            dtype=course.X.dtype,
+            device=course.X.device,
+            reduce=course.reduce,
+            watch=course.watch,
+            slot=course.slots(),
         )
+        return Trained.from_training(training)
 
 
 METHODS: dict[str, FullBatch | MiniBatch] = {

@@ -43,24 +43,20 @@ class Scaling:
     high: Floats
 
     @classmethod
-    def fit(
-        cls, X: Floats, weight: Floats, shape: tuple[int, ...] = (), limit: float = LIMIT, reduce: Reduce = keep
-    ) -> Scaling:
+    def fit(cls, X: Floats, weight: Floats, shape: tuple[int, ...] = (), reduce: Reduce = keep) -> Scaling:
         """The scaling of rows, which are images where a shape (channels, height, width) is given."""
         shift, scale = spread(X, weight, reduce)
         nonzero = weighted_sum(lambda rows: rows != 0, X, weight, reduce) / added(weight.sum(), reduce)
-        return cls.of_moments(shift, scale, nonzero, shape, limit)
+        return cls.of_moments(shift, scale, nonzero, shape)
 
     @classmethod
-    def of_moments(
-        cls, shift: Floats, scale: Floats, nonzero: Floats, shape: tuple[int, ...] = (), limit: float = LIMIT
-    ) -> Scaling:
+    def of_moments(cls, shift: Floats, scale: Floats, nonzero: Floats, shape: tuple[int, ...]) -> Scaling:
         """The scaling of features with these means, deviations and shares of rows that are not zero."""
         if (pixels := math.prod(shape[1:])) > 1:
             shift, scale = together(shift, scale, pixels)
             nonzero = nonzero.reshape(-1, pixels).mean(1).repeat(pixels)
         scale = scale / np.sqrt(np.clip(2 * nonzero, TINY, 1.0))
-        reach = limit * np.where(scale > 0, scale, 0.0)
+        reach = LIMIT * np.where(scale > 0, scale, 0.0)
         return cls(shift, np.where(scale > 0, scale, 1.0), shift - reach, shift + reach)
 
     @property

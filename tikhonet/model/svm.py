@@ -97,7 +97,6 @@ def choose_svm(
     labels: Tensor,
     *,
     classes: int | None = None,
-    weight: Tensor | None = None,
     grid: Sequence[float] = GRID,
     held_out: float = 0.1,
     seed: int = 0,
@@ -108,15 +107,14 @@ def choose_svm(
     classes = int(labels.max()) + 1 if classes is None else classes
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed)).to(labels.device)
     held, rest = order.split([(count := round(held_out * len(labels))), len(labels) - count])
-    weights = torch.ones_like(features[:, 0]) if weight is None else weight.to(features)
     fit = partial(fit_linear_svm, classes=classes, tol=tol, reduce=reduce)
     best, least, svm = min(grid), float("inf"), None
     for C in sorted(grid) if len(held) and len(rest) else ():
-        svm = fit(features[rest], labels[rest], C, weight=weights[rest], start=svm)
-        wrong = float(reduce((svm.scores(features[held]).argmax(1) != labels[held]).to(weights) @ weights[held]))
+        svm = fit(features[rest], labels[rest], C, start=svm)
+        wrong = int(reduce((svm.scores(features[held]).argmax(1) != labels[held]).sum()))
         if wrong < least:
             best, least = C, wrong
-    return fit(features, labels, best, weight=weight)
+    return fit(features, labels, best)
 
 
 def newton_hinge(

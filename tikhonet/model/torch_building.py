@@ -7,7 +7,6 @@ from collections import OrderedDict
 
 from torch import Tensor, fx, nn
 
-from tikhonet.network.activation import Activation
 from tikhonet.network.errors import ArgumentError
 from tikhonet.network.graph import BIAS, Network, Weights
 from tikhonet.network.operations import linear
@@ -60,10 +59,8 @@ class _Builder:
         if bias is not None:
             raise ArgumentError("network", f"layer {n} must learn an edge for its bias to be written as a module's")
         assert total is not None
+        lower, upper = network.activation.lower, network.activation.upper
+        activation = nn.ReLU() if upper == float("inf") else nn.Hardtanh(lower, upper)
         stays = len(sources) == 1 and sources[0] > 0 and not network.edges[n, sources[0]].learned
         # A mean of values in the activation's interval lies in it.
-        self.values[n] = total if stays else self.call(f"relu{n}", activation_module(network.activation), total)
-
-
-def activation_module(activation: Activation) -> nn.Module:
-    return nn.ReLU() if activation.upper == float("inf") else nn.Hardtanh(activation.lower, activation.upper)
+        self.values[n] = total if stays else self.call(f"relu{n}", activation, total)

@@ -8,7 +8,7 @@ fitted.write(module)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Any, Self
@@ -110,7 +110,7 @@ class TorchBlocks:
 
     def fit(
         self,
-        X: Any | Iterable[tuple[Any, ...]],
+        X: Any,
         y: Any = None,
         *,
         solver: Stochastic | SameBits | None = None,

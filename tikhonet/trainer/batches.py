@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -70,7 +70,6 @@ def check_weight(name: str, weight: Tensor, rows: int, zero: bool = False) -> No
         raise ValueError(f"{name} must be finite, non-negative{'' if zero else ' and not all zero'}, got {found}")
 
 
-@runtime_checkable
 class Batches(Protocol):
     """One pass over the data at a time, in an order that the generator decides."""
 

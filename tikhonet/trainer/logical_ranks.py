@@ -180,7 +180,7 @@ class Together:
             self.turns.acquire()
             try:
                 found[k] = work(k)
-                self.meet(k, "ended", lambda parts: check_ended(parts))
+                self.meet(k, "ended", check_ended)
             except BaseException as error:
                 found[k] = error
                 self.barrier.abort()

@@ -90,20 +90,11 @@ class SupportSolver:
         return cls(groups, [torch.cholesky_inverse(factor) for factor in factors])
 
     def direction(self, gram: Gram, R: Tensor) -> Tensor:
-        return self(R)
-
-    def __call__(self, B: Tensor) -> Tensor:
-        """The minimiser of every row; zero off the support."""
-        X = torch.zeros_like(B)
+        """The minimiser of every row; zero off the support, whose padding holds zeros too."""
+        X = torch.zeros_like(R)
         for group, inverse in zip(self.groups, self.inverses, strict=True):
-            solved = (inverse @ group.gather(B)[:, :, None]).squeeze(2)
-            scatter(X, group, solved)
+            X[group.rows[:, None], group.columns] = (inverse @ group.gather(R)[:, :, None]).squeeze(2)
         return X
-
-
-def scatter(X: Tensor, group: Group, values: Tensor) -> None:
-    """Write the values of a group's supports into their rows; padding holds zeros where X does."""
-    X[group.rows[:, None], group.columns] = values
 
 
 def solve_on_support(H: Tensor, B: Tensor, support: Tensor) -> Tensor:
@@ -115,5 +106,5 @@ def solve_on_support(H: Tensor, B: Tensor, support: Tensor) -> Tensor:
         right = group.gather(B)[:, :, None]
         solved = torch.cholesky_solve(right, factor)
         solved += torch.cholesky_solve(right - blocks @ solved, factor)
-        scatter(X, group, solved.squeeze(2))
+        X[group.rows[:, None], group.columns] = solved.squeeze(2)
     return X
