@@ -88,6 +88,6 @@ def test_constant_features_are_zero_whatever_comes_later():
 
 def test_outliers_stay_within_the_limit():
     X = np.r_[np.random.default_rng(0).normal(size=100), 1e150][:, None]
-    scaling = Scaling.fit(X, np.ones(101), limit=5.0)
+    scaling = Scaling.fit(X, np.ones(101))
     assert np.isfinite(scaling(X)).all()
     assert scaling(X).max() <= 5

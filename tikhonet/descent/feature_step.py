@@ -57,10 +57,6 @@ class FeatureModel:
     def split(self, u: Tensor) -> Layers:
         return dict(zip(self.group, u.split(self.widths, dim=1), strict=True))
 
-    def at_zero(self) -> Tensor:
-        """The gradient at u = 0, to whose pre-activations the group adds nothing."""
-        return self.gradient(torch.zeros_like(self.anchor), fed=False)
-
     def gradient(self, u: Tensor, fed: bool = True) -> Tensor:
         problem, network = self.problem, self.network
         layers, total = self.split(u), self.buffers[0]
@@ -175,7 +171,7 @@ def update_features(
         exact.load(rows_of(blocks.U, rows, torch.float64), samples.targets[rows].double())
         fixed = {n: part.to(V) for n, part in exact.fixed.items()}
         u = model.load(rows_of(blocks.U, rows), samples.targets[rows], fixed)
-        at_zero = model.at_zero()
+        at_zero = model.gradient(torch.zeros_like(u), fed=False)  # zeros add nothing to pre-activations
         scale, weighted_scale = at_zero.norm(), samples.weigh(at_zero, rows).norm()
         u, steps = accelerate(
             model.gradient,

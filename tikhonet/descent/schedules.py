@@ -1,9 +1,6 @@
 """The sequences of Alg. 1: theta_t, the proximal weight rho_t, and what is left of them after t.
 
-Alg. 1 moves each block by theta_t of the way to its sub-problem's minimiser, with the proximal weight
-(1 - theta_t)^2. Its example 1/t^2 is summable, so the iterates converge wherever they happen to be:
-a schedule can run out before a stationary point is reached. `Proximal` (theta = 1, a constant weight)
-cannot.
+Its example 1/t^2 is summable and runs out; `Proximal` (theta = 1, a constant weight) cannot.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tikhonet.estimators.checks import check_weights
-from tikhonet.estimators.rows import Floats, Rows, fingerprint, in_order
+from tikhonet.estimators.rows import Floats, Rows, fingerprint, in_order, three_digits
 from tikhonet.estimators.tabular import Table
 from tikhonet.model.column import Values
 from tikhonet.model.head_data import HeadData
@@ -239,7 +239,7 @@ def on_disk(
     for piece in pieces:
         X = scaling(piece[kept[start : start + len(piece)]], kind)
         start += len(piece)
-        keys = fingerprint(np.rint(X * 1024).astype(np.float32))
+        keys = three_digits(X)
         places = (keys >> np.uint64(64 - bits)).astype(np.intp)
         for place in np.unique(places):
             files[place].write(X[places == place].tobytes())

@@ -225,19 +225,15 @@ def dense(X: Any) -> Floats:
     return dense
 
 
-def three_digits(rows: Rows) -> NDArray[np.uint64]:
+def three_digits(X: Floats) -> NDArray[np.uint64]:
     """64 bits of each scaled row to three digits, which do not feel the last bits of its scaling."""
-
-    def keys(X: Floats) -> NDArray[np.uint64]:
-        parts = (X[start : start + CHUNK] for start in range(0, len(X), CHUNK))
-        return np.concatenate([fingerprint(np.rint(part * 1024).astype(np.float32)) for part in parts])
-
-    return rows.map(keys)
+    parts = (X[start : start + CHUNK] for start in range(0, max(1, len(X)), CHUNK))
+    return np.concatenate([fingerprint(np.rint(part * 1024).astype(np.float32)) for part in parts])
 
 
 def names(rows: Rows) -> Tensor:
     """64 bits of each scaled row and its target, by which another number of ranks finds it again."""
-    keys = three_digits(rows) ^ (fingerprint(rows.Y) * np.uint64(DIGEST_FACTORS[0][0]))
+    keys = rows.map(three_digits) ^ (fingerprint(rows.Y) * np.uint64(DIGEST_FACTORS[0][0]))
     return torch.from_numpy(keys.view(np.int64))
 
 
@@ -247,7 +243,7 @@ def in_order(rows: AnyRows) -> AnyRows:
     Sorted by all their bits, one float32 that rounds to its neighbour would move its row, and change split and batches.
     """
     # Rows that are equal so far go by their sums, which differ by more than rounding as a rule.
-    return rows.take(np.lexsort((rows.map(lambda X: X.sum(1)), three_digits(rows))))
+    return rows.take(np.lexsort((rows.map(lambda X: X.sum(1)), rows.map(three_digits))))
 
 
 def joined(first: Rows, second: Rows) -> Rows:

@@ -80,7 +80,9 @@ def cut_up(piece: Piece, size: int) -> Iterator[Piece]:
 
 
 def rows_of(X: Any, rows: slice) -> Any:
-    """Some rows of a matrix or a frame."""
+    """Some rows of a matrix, of one in a file, or of a frame."""
+    if hasattr(X, "read"):
+        return X.read(rows)
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X.slice(rows.start, rows.stop - rows.start) if hasattr(X, "column_names") else X[rows]
@@ -116,14 +118,8 @@ def array_stream(X: Any, y: Any, weight: Any) -> Stream:
         raise ArgumentError(
             "y", f"X must be a matrix and y a vector of as many rows, got shapes {X.shape} and {y.shape}"
         )
-    read = rows_of_file(X).read if isinstance(X, np.memmap) else partial(rows_of, X)
-
-    def pieces(size: int) -> Iterator[Piece]:
-        for start in range(0, len(X), size):
-            rows = slice(start, start + size)
-            yield Piece(read(rows), y[rows], None if weight is None else weight[rows])
-
-    return Stream(pieces, len(X))
+    whole = Piece(rows_of_file(X) if isinstance(X, np.memmap) else X, y, weight)
+    return Stream(partial(cut_up, whole), len(X))
 
 
 def arrow_stream(X: Any, y: Any, weight: Any) -> Stream:

@@ -36,7 +36,7 @@ class Number(Column):
     fill: float | None = None
     edges: tuple[float, ...] = ()
 
-    kind, learns = "number", "number"
+    kind, learns, what = "number", "number", "a number"
     types = ("number", "boolean")
 
     @classmethod
@@ -65,7 +65,7 @@ class Number(Column):
         return [np.full(len(values.array), np.nan) if values.type not in self.types else values.array]
 
     def meaning(self) -> str:
-        return "a number" + (", NaN where missing" if self.fill is not None else "")
+        return self.what + (", NaN where missing" if self.fill is not None else "")
 
     def check(self) -> None:
         super().check()
@@ -80,10 +80,7 @@ class Number(Column):
 class Boolean(Number):
     """False and true, as 0 and 1."""
 
-    kind, learns = "boolean", "boolean"
-
-    def meaning(self) -> str:
-        return "0 or 1" + (", NaN where missing" if self.fill is not None else "")
+    kind, learns, what = "boolean", "boolean", "0 or 1"
 
 
 @dataclass(frozen=True)
@@ -97,6 +94,7 @@ class Category(Column):
     kind, learns = "category", "text"
     types = ("text", "number", "boolean")
     codes = property(lambda self: len(self.categories))
+    others = property(lambda self: "-1 = any other")
 
     @classmethod
     def learn(cls, values: Values, weight: Floats, bins: int) -> Category:
@@ -141,7 +139,7 @@ class Category(Column):
 
     def meaning(self) -> str:
         listed = ", ".join(f"{code} = {name}" for name, code in self.lookup.items())
-        return f"a category: {listed}, -1 = any other{', NaN where missing' if self.missing else ''}"
+        return f"a category: {listed}, {self.others}{', NaN where missing' if self.missing else ''}"
 
     def check(self) -> None:
         super().check()
@@ -165,15 +163,11 @@ class HashedCategory(Category):
 
     kind, learns = "hashed_category", ""
     codes = property(lambda self: len(self.categories) + self.buckets)
+    others = property(lambda self: f"{len(self.categories)} + CRC-32 of its name mod {self.buckets} = any other")
 
     def code(self, name: CategoryName) -> int:
         shared = len(self.categories) + zlib.crc32(str(name).encode(errors="surrogatepass")) % self.buckets
         return self.lookup.get(name, shared)
-
-    def meaning(self) -> str:
-        listed = ", ".join(f"{code} = {name}" for name, code in self.lookup.items())
-        shared = f"{len(self.categories)} + CRC-32 of its name mod {self.buckets} = any other"
-        return f"a category: {listed}, {shared}{', NaN where missing' if self.missing else ''}"
 
     def check(self) -> None:
         super().check()

@@ -1,10 +1,6 @@
-"""Sec. 2.1: the activation of a network's hidden layers, and the interval that their variables U live in.
+"""Sec. 2.1: the activation of a network's hidden layers, the projection onto the interval that their U live in.
 
-Every activation here is the projection onto an interval, so "u is the activation of z" is a convex sub-problem,
-
-    sigma(z) = argmin over lower <= u <= upper of  1/2 |u - z|^2,
-
-and has a tight lift (`problem/lifts.py`). A new activation is a subclass that says which interval it is.
+So every activation has a tight lift (`problem/lifts.py`).
 """
 
 from __future__ import annotations

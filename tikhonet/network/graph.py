@@ -1,8 +1,6 @@
 """Sec. 2.1: multi-input networks and their forward pass (Eq. 1).
 
-Layer 0 is the input, layers 1..N are hidden, layer N feeds the classifier V. An edge `(n, m)`
-brings layer m into layer n (`edges.py`): a learned matrix `W[n, m]`, the identity, or a bias, which is
-an edge from the constant layer `BIAS`. All hidden layers have one activation (`activation.py`).
+An edge (`edges.py`) is a learned matrix `W[n, m]`, the identity, or a bias, which comes from the constant layer `BIAS`.
 """
 
 from __future__ import annotations

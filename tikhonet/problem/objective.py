@@ -1,10 +1,4 @@
-"""Eq. 4: the lifted objective f(U, V, W), term by term, and its gradients.
-
-    f = sum_i loss(y_i, V u_{i,N}) + sum_n gamma_n sum_i D(u_{i,n}, z_{i,n}) + ridges on V and W
-
-over U in the activation's interval (ReLU: U >= 0), V and W in their sets, with z_n the sum over m in M_n of
-W_{n,m} u_m.
-"""
+"""Eq. 4: the lifted objective f(U, V, W), term by term, and its gradients."""
 
 from __future__ import annotations
 

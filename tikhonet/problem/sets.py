@@ -1,8 +1,4 @@
-"""The convex sets V and W of Eq. 4 (that of U is the activation's interval).
-
-A set projects a matrix onto itself and says whether it contains one. A projection leaves every
-point of the set as it is, bit for bit, and its result is in the set as stored, rounding included.
-"""
+"""The convex sets V and W of Eq. 4 (that of U is the activation's interval)."""
 
 from __future__ import annotations
 

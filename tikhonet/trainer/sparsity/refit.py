@@ -73,10 +73,9 @@ def refit_on_support(
         support = budget.choose(network, blocks.W, blocks.V, power)
     W, residual = dict(blocks.W), 0.0
     for n, mask in stacked(network, support).items():
-        old, gram = network.stacked_weights(n, blocks.W), sums.gram[n]
-        # Groups of channels have a Gram matrix each.
-        parts = [M.chunk(len(gram) if gram.ndim == 3 else 1) for M in (old.double(), sums.pull[n], mask)]
-        grams = gram if gram.ndim == 3 else gram[None]
+        old = network.stacked_weights(n, blocks.W)
+        grams = sums.gram[n] if sums.gram[n].ndim == 3 else sums.gram[n][None]  # groups of channels have one each
+        parts = [M.chunk(len(grams)) for M in (old.double(), sums.pull[n], mask)]
         solved = [
             solve(G / sums.weight, W, pull / sums.weight, where)
             for G, W, pull, where in zip(grams, *parts, strict=True)
