@@ -136,12 +136,15 @@ class Ridge(HeadKind):
     _last: tuple[HeadData, tuple[Floats, ...]] | None = field(default=None, init=False, repr=False)
 
     def fit(self, data: HeadData, strength: float) -> Head:
-        if self._last is None or self._last[0] is not data:
-            self._last = data, self._decompose(data)
-        values, vectors, cross, centre, mean = self._last[1]
-        level = max(strength * float(values.sum()), float(np.finfo(float).tiny))
+        (values, vectors, cross, centre, mean), level = self._decomposed(data, strength)
         coef = cross / (np.maximum(values, 0) + level) @ vectors.T
         return Head(coef, mean - coef @ centre)
+
+    def _decomposed(self, data: HeadData, strength: float) -> tuple[tuple[Floats, ...], float]:
+        """What `_decompose` finds, once for all strengths, and r."""
+        if self._last is None or self._last[0] is not data:
+            self._last = data, self._decompose(data)
+        return self._last[1], max(strength * float(self._last[1][0].sum()), float(np.finfo(float).tiny))
 
     def _decompose(self, data: HeadData) -> tuple[Floats, ...]:
         """The Gram matrix's eigenvalues and vectors, which all strengths share; targets' products; both means."""

@@ -40,10 +40,7 @@ class LossHead(Ridge):
 
     def fit(self, data: HeadData, strength: float) -> Head:
         """The head of this strength, from where the last one ended: first by the loss, then by it sharpened."""
-        if self._last is None or self._last[0] is not data:
-            self._last = data, self._decompose(data)
-        values, vectors, _, centre, mean = self._last[1]
-        level = max(strength * float(values.sum()), float(np.finfo(float).tiny))
+        (values, vectors, _, centre, mean), level = self._decomposed(data, strength)
         size, total = np.sqrt(np.maximum(values, 0) + level), data.total
         turn, shrink, outputs = vectors / size, level / size**2, len(mean)
         x = np.zeros((outputs, len(size) + 1))

@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 from scipy.optimize import minimize
 
 from tikhonet.model.head_data import HeadData, cross_entropy
-from tikhonet.model.heads import Head, HeadKind, Ridge
+from tikhonet.model.heads import Head
+from tikhonet.model.loss_head import LossHead
 from tikhonet.model.scaling import Floats
-from tikhonet.problem.losses import Loss, Squared
+from tikhonet.problem.losses import Loss
 
 STEPS = 300
 """Quasi-Newton steps at most."""
@@ -35,20 +35,18 @@ def unit_signs(width: int) -> Floats:
 
 
 @dataclass
-class MonotoneHead(HeadKind):
+class MonotoneHead(LossHead):
     """The head of the formula above."""
 
-    trained_by: Loss = Squared()
-    grid = Ridge.grid
-    default = Ridge.default
-    calibrated = True
-    _start: Floats | None = field(default=None, init=False, repr=False)
+    by_parts = False
+    _begin: Floats | None = field(default=None, init=False, repr=False)
 
     def loss(self, head: Head, data: HeadData) -> float:
-        scores = head(data.features)
-        if self.classes:
-            return cross_entropy(scores, data)
-        return float(data.sum(data.weight @ self._rows(self.trained_by.sharpened(), scores[:, 0], data)[0]))
+        return cross_entropy(head(data.features), data) if self.classes else super().loss(head, data)
+
+    def targets(self, data: HeadData) -> Floats:
+        """The numbers; of classes, whether each is the second, whose score over the first the head has."""
+        return data.Y if self.classes else super().targets(data)
 
     def fit(self, data: HeadData, strength: float) -> Head:
         """The head of this strength, from where the last one ended: first by the loss, then by it sharpened."""
@@ -61,22 +59,17 @@ class MonotoneHead(HeadKind):
         features, shrink = (data.features - centre) / size, ridge / size**2
 
         def objective(x: Floats, loss: Loss) -> tuple[float, Floats]:
-            rows, slope = self._rows(loss, features @ x[1:] + x[0], data)
+            rows, slopes = self._rows(loss, (features @ x[1:] + x[0])[:, None], data)
+            slope = slopes[:, 0]
             sums = data.sum(np.concatenate([[share @ rows, share @ slope], (share * slope) @ features]))
             sums[2:] += shrink * x[1:]
             return float(sums[0]) + 0.5 * float(shrink @ x[1:] ** 2), sums[1:]
 
-        x = np.zeros(len(size) + 1) if self._start is None else self._start * np.append(1.0, size)
+        x = np.zeros(len(size) + 1) if self._begin is None else self._begin * np.append(1.0, size)
         bounds, options = [(None, None)] + [(0, None)] * len(size), {"maxiter": STEPS, "gtol": TOLERANCE, "maxcor": 20}
         for loss in dict.fromkeys((self.trained_by, self.trained_by.sharpened())):
             x = minimize(objective, x, (loss,), "L-BFGS-B", jac=True, bounds=bounds, options=options).x
         coef = x[1:] / size
-        self._start = np.append(x[0], coef)
+        self._begin = np.append(x[0], coef)
         sides = np.array([-0.5, 0.5] if self.classes else [1.0])
         return Head(np.outer(sides, coef), sides * (x[0] - coef @ centre))
-
-    def _rows(self, loss: Loss, scores: Floats, data: HeadData) -> tuple[Floats, Floats]:
-        """The loss of each row, and its slope in the score; of classes, the score of the second over the first."""
-        T = torch.from_numpy(data.Y if self.classes else self.targets(data))
-        S = torch.from_numpy(scores[:, None])
-        return loss.rows(T, S).numpy(), loss.slope(T, S).numpy()[:, 0]

@@ -36,7 +36,20 @@ TYPES = {
 
 PARTS = re.split(r"^//// (\w+)\n", Path(__file__).with_name("loops.c").read_text(), flags=re.M)
 LOOPS = {name: f"{text.rstrip()}\n" for name, text in zip(PARTS[1::2], PARTS[2::2], strict=True)}
-"""The functions of `loops.c` by name."""
+"""The functions of `loops.c` by name, and those that it has one form for."""
+EACH = {
+    "zero": "z[i] = 0.0f;",
+    "copy": "z[i] = u[i];",
+    "add": "z[i] += u[i];",
+    "relu": "z[i] = z[i] > 0.0f ? z[i] : 0.0f;",
+    "exponential": "z[i] = expf(z[i] > 80.0f ? 80.0f : z[i]);",  # finite
+    "sigmoid": "z[i] = 1.0f / (1.0f + expf(z[i] < -80.0f ? 80.0f : -z[i]));",
+}
+for function, statement in EACH.items():
+    operand = "const float *u, " if "u[i]" in statement else ""
+    LOOPS[function] = Template(LOOPS["each"]).substitute(function=function, operand=operand, statement=statement)
+for function, assigned in (("spread", "="), ("add_spread", "+=")):
+    LOOPS[function] = Template(LOOPS["at_positions"]).substitute(function=function, assigned=assigned)
 
 
 def check_name(name: str) -> None:

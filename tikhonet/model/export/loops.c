@@ -78,39 +78,12 @@ $wanted
 }
 #endif
 
-//// zero
-static void zero(uint32_t length, float *z)
+//// each
+static void $function(uint32_t length, ${operand}float *z)
 {
     uint32_t i;
     for (i = 0; i < length; i++) {
-        z[i] = 0.0f;
-    }
-}
-
-//// copy
-static void copy(uint32_t length, const float *u, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < length; i++) {
-        z[i] = u[i];
-    }
-}
-
-//// add
-static void add(uint32_t length, const float *u, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < length; i++) {
-        z[i] += u[i];
-    }
-}
-
-//// relu
-static void relu(uint32_t length, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < length; i++) {
-        z[i] = z[i] > 0.0f ? z[i] : 0.0f;
+        $statement
     }
 }
 
@@ -172,26 +145,14 @@ static void $function(uint32_t columns, ${parameters}const float *u, float *z)
     }
 }
 
-//// spread
+//// at_positions
 /* Every value at all positions of its channel. */
-static void spread(uint32_t channels, uint32_t positions, const float *value, float *z)
+static void $function(uint32_t channels, uint32_t positions, const float *value, float *z)
 {
     uint32_t i, j;
     for (i = 0; i < channels; i++) {
         for (j = 0; j < positions; j++) {
-            *z++ = value[i];
-        }
-    }
-}
-
-//// add_spread
-/* Every value is added at all positions of its channel. */
-static void add_spread(uint32_t channels, uint32_t positions, const float *value, float *z)
-{
-    uint32_t i, j;
-    for (i = 0; i < channels; i++) {
-        for (j = 0; j < positions; j++) {
-            *z++ += value[i];
+            *z++ $assigned value[i];
         }
     }
 }
@@ -281,25 +242,5 @@ static void $function(uint32_t columns, ${parameters}const uint32_t *size, const
         }
         step += entries;
         value += entries;
-    }
-}
-
-//// exponential
-/* exp(z), finite. */
-static void exponential(uint32_t n, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < n; i++) {
-        z[i] = expf(z[i] > 80.0f ? 80.0f : z[i]);
-    }
-}
-
-//// sigmoid
-/* 1 / (1 + exp(-z)), finite. */
-static void sigmoid(uint32_t n, float *z)
-{
-    uint32_t i;
-    for (i = 0; i < n; i++) {
-        z[i] = 1.0f / (1.0f + expf(z[i] < -80.0f ? 80.0f : -z[i]));
     }
 }
