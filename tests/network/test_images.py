@@ -115,7 +115,7 @@ def test_designs_are_the_maps_from_filters_to_pre_activations(network, seed):
         M.requires_grad_()
         Z = network.pre_activation(n, U, W, learned)
         torch.testing.assert_close(design.scores(M), Z)
-        torch.testing.assert_close(design.first(2).scores(M), Z[:2])
+        torch.testing.assert_close(design[:2].scores(M), Z[:2])
         # The Hessian of half the weighted squares, in the rows of M one by one.
         hessian = torch.autograd.functional.hessian(
             lambda M, design=design: 0.5 * (weight @ design.scores(M).square()).sum(), M.detach()

@@ -75,7 +75,6 @@ class HeadKind(Named, ABC):
 
     def check(self, width: int, outputs: int) -> None:
         """Raise where no head of this kind can be fitted on so many features, before anything is trained."""
-        return
 
     def loss(self, head: Head, data: HeadData) -> float:
         """The sum of squares of the scores' differences to the targets."""

@@ -46,8 +46,8 @@ class Design(ABC):
         """The Hessian in each row of M of 1/2 |scores(M)|^2, samples by weight; one for each group of rows, if any."""
 
     @abstractmethod
-    def first(self, samples: int) -> Design:
-        """The map at the first samples alone."""
+    def __getitem__(self, samples: slice) -> Design:
+        """The map at some samples alone."""
 
     @abstractmethod
     def few(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
@@ -69,8 +69,8 @@ class Rows(Design):
     def gram(self, weight: Tensor | None = None) -> Tensor:
         return symmetric_product(self.A if weight is None else self.A * weight[:, None], self.A)
 
-    def first(self, samples: int) -> Design:
-        return Rows(self.A[:samples])
+    def __getitem__(self, samples: slice) -> Rows:
+        return Rows(self.A[samples])
 
     def few(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         return self.A, weight
@@ -119,16 +119,13 @@ class Patches(Design):
         assert total is not None
         return total
 
-    def first(self, samples: int) -> Design:
-        return self[slice(0, samples)]
-
     def few(self, weight: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         entries = sum(edge.shape[1] for edge in self.edges)
         count = min(FEW, max(LEAST, math.ceil(EACH * entries / (self.edges[0].positions * self.groups))))
         positions, rows = self.edges[0].positions, count * self.edges[0].positions * self.groups
         every = max(1, min(math.ceil(rows * entries / MOST), rows // (EACH * entries)))
         if every == 1:
-            A = self[slice(0, count)].inputs()
+            A = self[:count].inputs()
         else:
             while math.gcd(every, self.edges[0].target[-1]) > 1:  # else always the same columns
                 every += 1

@@ -89,25 +89,9 @@ class DiskRows:
             done += got
 
 
-@dataclass(frozen=True, eq=False)
-class MapRows:
-    """Rows of a map that does not show whole rows of its file, or not from their begin."""
-
-    X: NDArray[Any]
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def __getitem__(self, rows: slice) -> Tensor:
-        return torch.from_numpy(self.read(rows))
-
-    def read(self, rows: slice) -> NDArray[Any]:
-        return np.array(self.X[rows])
-
-
-def rows_of_file(X: np.memmap[Any, Any]) -> DiskRows | MapRows:
-    """The rows of the file that a map shows, which are read and not mapped."""
+def rows_of_file(X: np.memmap[Any, Any]) -> DiskRows | np.memmap[Any, Any]:
+    """The rows of the file that a map shows, which are read and not mapped; the map where it has parts of rows only."""
     whole = X.ndim == 2 and X.flags.c_contiguous and X.filename is not None and X.base is not None
     if not whole or isinstance(X.base, np.memmap):
-        return MapRows(X)
+        return X
     return DiskRows(Path(X.filename or ""), len(X), X.shape[1], X.dtype, getattr(X, "offset", 0))

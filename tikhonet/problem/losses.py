@@ -1,8 +1,4 @@
-"""The convex loss of Eq. 2 on the classifier's scores S, one row per sample.
-
-A loss gives its value per sample, its gradient in S, a bound on its curvature in S, and the
-encoding of labels as targets T. Sample weights multiply values and gradients row by row.
-"""
+"""The convex loss of Eq. 2 on the classifier's scores S, one row per sample."""
 
 from __future__ import annotations
 

@@ -291,19 +291,11 @@ class Ball(ConvexSet):
     def violation(self, M: Tensor) -> float:
         return float(self.norm(M).max()) - self.radius
 
+    def project(self, M: Tensor) -> Tensor:
+        return self.shrink(M)
+
     def shrink(self, M: Tensor) -> Tensor:
-        """Scale down what is outside the ball until it is inside as stored.
-
-        Parameters
-        ----------
-        M : Tensor
-            A matrix.
-
-        Returns
-        -------
-        Tensor
-            A matrix of the set.
-        """
+        # What is outside is scaled down until it is inside as stored.
         for margin in (1, 2, 4, 8, torch.inf):  # once is nearly always enough; subnormals end at zero
             norm = self.norm(M)
             outside = norm > self.radius
@@ -338,9 +330,6 @@ class FrobeniusBall(Ball):
         norm: Tensor = torch.linalg.vector_norm(M.contiguous(), dtype=torch.float64)
         return norm
 
-    def project(self, M: Tensor) -> Tensor:
-        return self.shrink(M)
-
 
 @dataclass(frozen=True)
 class RowL2Ball(Ball):
@@ -365,9 +354,6 @@ class RowL2Ball(Ball):
     def norm(self, M: Tensor) -> Tensor:
         norm: Tensor = torch.linalg.vector_norm(M.contiguous(), dim=1, keepdim=True, dtype=torch.float64)
         return norm
-
-    def project(self, M: Tensor) -> Tensor:
-        return self.shrink(M)
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ class Stepper:
         for n, R in steps.items():
             if turns:
                 against_mean(R, means[n])
-            probes += designs[n].first(pace.probe_rows).scores(R), here.Z[n][: pace.probe_rows]
+            probes += designs[n][: pace.probe_rows].scores(R), here.Z[n][: pace.probe_rows]
         sizes = iter(mean_squares(self.reduce, probed, *probes) if probes else ())
         W, layers = dict(state.W), {}
         for n, R in steps.items():

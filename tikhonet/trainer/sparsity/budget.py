@@ -1,10 +1,7 @@
 """A budget of nonzero weights: how many a network may keep, when the others go, and what that does to a run.
 
 The l1 ball of Sec. 3.3.1 leaves as many zeros as it happens to leave; a budget is asked for and met to the weight. It
-is a cardinality set, which is not convex, so it is no set of `sets.py` but a schedule of the stochastic trainer:
-
-    density(t) = share + (1 - share) (1 - t / (frozen T))^3        until t = frozen T, then share.
-
+is a cardinality set, which is not convex, so it is no set of `sets.py` but a schedule of the stochastic trainer.
 While the support is large, steps are taken as if there were none and only the largest weights survive them, so that a
 weight that was set to zero can come back. On a small support, and on one that stays, the step is the support's own.
 """
