@@ -71,7 +71,7 @@ def frame_column(column: Any, name: str, what: str) -> Values:
     categorical = kind.lower().startswith(CATEGORICAL)
     # NumPy reads a missing category of Arrow as the last of the others.
     listed = categorical and hasattr(column, "to_pylist")
-    array = objects(column.to_pylist()) if listed else np.asarray(column)
+    array = np.fromiter(column.to_pylist(), object) if listed else np.asarray(column)
     return typed(array, name, what, categorical)
 
 
@@ -149,12 +149,6 @@ def unreadable(what: str, name: str, got: str) -> ArgumentError:
         f"column {name!r} of {what} must hold numbers, truth values, dates or text, one of these throughout, "
         f"got {got}; convert it, to text for instance, or leave it out",
     )
-
-
-def objects(values: list[Any]) -> NDArray[Any]:
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
 
 
 def chosen_columns(chosen: Any, count: int, names: list[Any]) -> NDArray[np.bool_]:
