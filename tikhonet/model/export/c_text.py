@@ -36,20 +36,23 @@ TYPES = {
 
 PARTS = re.split(r"^//// (\w+)\n", Path(__file__).with_name("loops.c").read_text(), flags=re.M)
 LOOPS = {name: f"{text.rstrip()}\n" for name, text in zip(PARTS[1::2], PARTS[2::2], strict=True)}
-"""The functions of `loops.c` by name, and those that it has one form for."""
+"""The functions of `loops.c` by name."""
 EACH = {
-    "zero": "z[i] = 0.0f;",
-    "copy": "z[i] = u[i];",
-    "add": "z[i] += u[i];",
-    "relu": "z[i] = z[i] > 0.0f ? z[i] : 0.0f;",
-    "exponential": "z[i] = expf(z[i] > 80.0f ? 80.0f : z[i]);",  # finite
-    "sigmoid": "z[i] = 1.0f / (1.0f + expf(z[i] < -80.0f ? 80.0f : -z[i]));",
+    "zero": ("", "z[i] = 0.0f;"),
+    "copy": ("const float *u, ", "z[i] = u[i];"),
+    "add": ("const float *u, ", "z[i] += u[i];"),
+    "relu": ("", "z[i] = z[i] > 0.0f ? z[i] : 0.0f;"),
+    "exponential": ("", "z[i] = expf(z[i] > 80.0f ? 80.0f : z[i]);"),
+    "sigmoid": ("", "z[i] = 1.0f / (1.0f + expf(z[i] < -80.0f ? 80.0f : -z[i]));"),
 }
-for function, statement in EACH.items():
-    operand = "const float *u, " if "u[i]" in statement else ""
-    LOOPS[function] = Template(LOOPS["each"]).substitute(function=function, operand=operand, statement=statement)
-for function, assigned in (("spread", "="), ("add_spread", "+=")):
-    LOOPS[function] = Template(LOOPS["at_positions"]).substitute(function=function, assigned=assigned)
+"""The loops over a vector z: what else they take, and what they do to each number, which stays finite."""
+LOOPS |= {
+    name: Template(LOOPS["each"]).substitute(function=name, operand=operand, statement=statement)
+    for name, (operand, statement) in EACH.items()
+} | {
+    name: Template(LOOPS["at_positions"]).substitute(function=name, assigned=assigned)
+    for name, assigned in (("spread", "="), ("add_spread", "+="))
+}
 
 
 def check_name(name: str) -> None:
