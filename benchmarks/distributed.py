@@ -1,4 +1,4 @@
-"""Bytes, products, memory and seconds of runs on 1, 2 and 4 processes, against the model of docs/guide/distributed.md.
+"""Bytes, products, memory and seconds of runs on 1, 2 and 4 processes, by the model of docs/benchmarks/scale.md.
 
     python benchmarks/distributed.py --rows 20000 --processes 1 2 4
 
