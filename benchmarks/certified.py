@@ -76,10 +76,6 @@ def load(name: str, home: str | None) -> tuple[Rows, Rows, Rows]:
     return Rows(scaled(fitted, fitted), y[:ROWS]), Rows(scaled(fitted, X[held_out]), y[held_out]), tested
 
 
-def network_of(kind: str, inputs: int) -> Network:
-    return Network.paper(inputs) if kind == "paper" else Network.chain([inputs, *HIDDEN])
-
-
 def problem_of(network: Network, rows: Rows, ridges: tuple[float, float]) -> Problem:
     count = len(rows.X)
     return Problem(network, lift=Fenchel(), gamma=1.0, ridge_V=ridges[0] * count, ridge_W=ridges[1] * count)
@@ -164,7 +160,8 @@ def main() -> None:
     dtype = getattr(torch, options.dtype)
     train, held_out, test = (Rows(rows.X.to(dtype), rows.y) for rows in load(name, options.data))
     done = {(line["size"], line["method"], line["seed"]) for _, line in read_lines(options.out)}
-    ridges, network = tuple(options.ridges) if options.ridges else None, network_of(kind, train.X.shape[1])
+    ridges, inputs = tuple(options.ridges) if options.ridges else None, train.X.shape[1]
+    network = Network.paper(inputs) if kind == "paper" else Network.chain([inputs, *HIDDEN])
     for seed in options.seeds:
         for family, title in SOLVERS.items():
             method = family if kind == "plain" else f"{family}-{kind}"

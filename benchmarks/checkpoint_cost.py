@@ -9,7 +9,10 @@ fit spends in checkpoints, which tells more where other work on the machine chan
 import tempfile
 import time
 import warnings
+from contextlib import ExitStack
+from functools import partialmethod
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from machine import arguments, record
@@ -37,20 +40,15 @@ class Clocked:
 
 def fit(X, y, epochs, folder=None):
     """Seconds of a fit, and of its checkpoints; each call of `offer` asks whether a state is due, `keep` writes it."""
-    offer, keep, end = (Clocked(getattr(FolderSlot, name)) for name in ("offer", "keep", "end"))
+    offer, keep, end = clocks = [Clocked(getattr(FolderSlot, name)) for name in ("offer", "keep", "end")]
     model = BCDClassifier(HIDDEN, max_iter=epochs, n_iter_no_change=epochs, random_state=0, n_jobs=1, checkpoint=folder)
-    kept = {name: getattr(FolderSlot, name) for name in ("offer", "keep", "end")}
-    for name, clocked in zip(kept, (offer, keep, end), strict=True):
-        setattr(FolderSlot, name, lambda self, *given, clocked=clocked, **options: clocked(self, *given, **options))
-    cpu, wall = time.process_time(), time.perf_counter()
-    try:
-        model.fit(X, y)
-    finally:
-        for name, function in kept.items():
-            setattr(FolderSlot, name, function)
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    whole = Clocked(model.fit)
+    with ExitStack() as patched:
+        for clocked in clocks:
+            patched.enter_context(patch.object(FolderSlot, clocked.function.__name__, partialmethod(clocked)))
+        whole(X, y)
     spent = {"cpu_spent": offer.cpu + end.cpu, "wall_spent": offer.wall + end.wall, "states": keep.calls}
-    return {"cpu": cpu, "wall": wall} | (spent if folder else {})
+    return {"cpu": whole.cpu, "wall": whole.wall} | (spent if folder else {})
 
 
 def main(options):

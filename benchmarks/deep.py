@@ -1,13 +1,12 @@
 """Sec. 3.3.2: a plain 48 x 256 network on MNIST, test error by epoch and training seconds, by all trainers.
 
 Ours with its defaults, back-propagation from each of our initialisations, and split layers by ADMM or by quadratic
-penalties alone ("Penalty"); error of the network's own linear
-outputs. With `--bits` all of them train towards class codewords of that length and the signs of the outputs are codes;
-in place of the error then stands 100 (1 - mAP), test images as queries, training images as database. `--tune` first
-tries every rival's settings on the last sixth of the training images; `--tuned FILE` takes those found in another run,
-such as one on fewer images. Runs go solver by solver within a seed; each finished one is a line of a file in
-`results/deep` and is not done again, so the whole can be done in pieces. `--untimed` is for a machine that is shared:
-errors are kept, seconds are not.
+penalties alone ("Penalty"); error of the network's own linear outputs. With `--bits` all of them train towards class
+codewords of that length and the signs of the outputs are codes; in place of the error then stands 100 (1 - mAP), test
+images as queries, training images as database. `--tune` first tries every rival's settings on the last sixth of the
+training images; `--tuned FILE` takes those found in another run, such as one on fewer images. Runs go solver by solver
+within a seed; each finished one is a line of a file in `results/deep` and is not done again, so the whole can be done
+in pieces. `--untimed` is for a machine that is shared: errors are kept, seconds are not.
 
 Usage: python benchmarks/deep.py [--data DIR] [--samples N] [--depth 48] [--bits 48] [--tune] [--tuned FILE]
        [--untimed] [--seeds 0,1,2] [--solvers BCD,Adam/looks-linear,Adam/he,SGD/looks-linear,ADMM,Penalty]
@@ -19,8 +18,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 
-from machine import images, lines, mean, save, seconds_to
+from machine import images, lines, save
 from torch import Tensor, from_numpy
 
 from tikhonet import Blocks, Fenchel, Network, Problem, Stochastic
@@ -130,10 +130,11 @@ def report(store: Path, goals: tuple[float, ...]) -> None:
     for solver, epochs in sorted({(line["solver"], line["epochs"]) for line in runs}):
         mine = [line for line in runs if (line["solver"], line["epochs"]) == (solver, epochs)]
         errors = [line["curve"][-1][2] for line in mine]
-        text = f"{solver:17} {epochs:3} epochs: {mean(errors):.2f}%  {errors}"
+        text = f"{solver:17} {epochs:3} epochs: {fmean(errors):.2f}%  {errors}"
         timed = [line["curve"] for line in mine if line["timed"]]
         for goal in goals if timed else ():
-            text += f", {goal}% in {mean([seconds_to(curve, goal) for curve in timed]):.1f} s"
+            reached = (next((s for _, s, error in curve if error <= goal), float("inf")) for curve in timed)
+            text += f", {goal}% in {fmean(reached):.1f} s"
         print(text)
 
 

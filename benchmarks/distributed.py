@@ -1,4 +1,4 @@
-"""Bytes, products, memory and seconds of runs on 1, 2 and 4 processes, against the model of docs/guide/distributed.md.
+"""Bytes, products, memory and seconds of runs on 1, 2 and 4 processes, by the model of docs/benchmarks/scale.md.
 
     python benchmarks/distributed.py --rows 20000 --processes 1 2 4
 
@@ -192,13 +192,7 @@ def main(options) -> None:
     expected = {"trainer": 4 * trainer_numbers(batches), "alg1": 8 * full_numbers(options.iterations)}
     values = {"rows": options.rows, "iterations": options.iterations, "runs": {}}
     for processes, found in counts.items():
-        models = {
-            "trainer": (trainer_products(batches, 1000 / processes), trainer_memory(1000 / processes)),
-            "alg1": (
-                full_products(options.rows / processes, options.iterations),
-                full_memory(options.rows / processes),
-            ),
-        }
+        models = models_of(processes, options.rows, options.iterations)
         for name, run in found.items():
             run["model"] = expected[name] * share(processes)
             run["model_products"], run["model_memory"] = models[name]

@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import time
 from argparse import Namespace
-from collections.abc import Callable
 from contextlib import ExitStack
 from statistics import median
 from unittest.mock import patch
@@ -34,45 +33,25 @@ from tikhonet.descent.linear import WeightSums
 from tikhonet.network import designs
 
 
-def number_a_layer() -> ExitStack:
-    """The former metric of the u-step."""
-    former = ExitStack()
-
-    def ones(problem: Problem, n: int, V: Tensor, W: dict) -> Tensor:
-        return V.new_ones(problem.network.widths[n])
-
-    # With rho added this is constant on each layer, so that the layer's norm makes it what it was.
-    former.enter_context(patch.object(feature_step, "unit_curvature", ones))
-    former.enter_context(patch.object(feature_step, "least_curvature", lambda *given: 0.0))
-    return former
+def ones(problem: Problem, n: int, V: Tensor, W: dict) -> Tensor:
+    """The former metric: with rho added it is constant on each layer, so that the layer's norm makes it what it was."""
+    return V.new_ones(problem.network.widths[n])
 
 
-def from_samples() -> ExitStack:
-    former = ExitStack()
-    former.enter_context(patch.object(WeightSums, "lifts", lambda self, W: {}))
-    return former
+def load_twice(self, U, targets, fixed=None, load=FeatureModel.load):
+    return load(self, U, targets)
 
 
-def whole() -> ExitStack:
-    former = ExitStack()
-    former.enter_context(patch.object(designs, "LARGE", 2**40))
-    return former
-
-
-def twice() -> ExitStack:
-    load, former = FeatureModel.load, ExitStack()
-    former.enter_context(
-        patch.object(FeatureModel, "load", lambda self, U, targets, fixed=None: load(self, U, targets))
-    )
-    return former
-
-
-GAINS: dict[str, Callable[[], ExitStack]] = {
-    "metric": number_a_layer,
-    "sums": from_samples,
-    "halves": whole,
-    "inputs": twice,
+GAINS = {
+    "metric": [
+        patch.object(feature_step, "unit_curvature", ones),
+        patch.object(feature_step, "least_curvature", lambda *given: 0.0),
+    ],
+    "sums": [patch.object(WeightSums, "lifts", lambda self, W: {})],
+    "halves": [patch.object(designs, "LARGE", 2**40)],
+    "inputs": [patch.object(FeatureModel, "load", load_twice)],
 }
+"""What makes each of them what it was."""
 SIDES: dict[str, list[str]] = {"now": [], "before": list(GAINS)}
 EACH: dict[str, list[str]] = {f"without {name}": [name] for name in GAINS}
 
@@ -102,7 +81,8 @@ def run(lacking: list[str], solver: BlockDescent, problem: Problem, X: Tensor, t
 
     with ExitStack() as former:
         for name in lacking:
-            former.enter_context(GAINS[name]())
+            for change in GAINS[name]:
+                former.enter_context(change)
         with counter:
             solver.run(problem, X, targets, watch=watch)
     return kept

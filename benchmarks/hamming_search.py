@@ -30,9 +30,12 @@ def clock(work: Callable[[], object]) -> float:
 
 
 def in_turn(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each, after a first round that does not count."""
+    """Median seconds of each, after a first round that does not count; they are printed, too."""
     times = [{name: clock(work) for name, work in works.items()} for _ in range(rounds + 1)]
-    return {name: median(row[name] for row in times[1:]) for name in works}
+    found = {name: median(row[name] for row in times[1:]) for name in works}
+    for name, seconds in found.items():
+        print(f"{name:28} {seconds:8.3f} s")
+    return found
 
 
 def raw_faiss(codes: np.ndarray, use_heap: bool) -> faiss.IndexBinaryFlat:
@@ -42,13 +45,10 @@ def raw_faiss(codes: np.ndarray, use_heap: bool) -> faiss.IndexBinaryFlat:
     return index
 
 
-def same_answers(index: HammingIndex, raw: faiss.IndexBinaryFlat, queries: np.ndarray, k: int) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(index.search(queries, k), raw.search(queries, k), strict=True))
-
-
 def compare(codes: np.ndarray, queries: np.ndarray, k: int, rounds: int) -> dict[str, float]:
     heaps, counters, ours = raw_faiss(codes, True), raw_faiss(codes, False), HammingIndex(N_BITS).add(codes)
-    print(f"same answers: {same_answers(ours, counters, queries, k)}")
+    answers = zip(ours.search(queries, k), counters.search(queries, k), strict=True)
+    print(f"same answers: {all(np.array_equal(own, raw) for own, raw in answers)}")
     seconds = in_turn(
         {
             "faiss, heaps": lambda: heaps.search(queries, k),
@@ -57,8 +57,6 @@ def compare(codes: np.ndarray, queries: np.ndarray, k: int, rounds: int) -> dict
         },
         rounds,
     )
-    for name, value in seconds.items():
-        print(f"{name:28} {value:8.3f} s")
     fastest = min(value for name, value in seconds.items() if name != "HammingIndex")
     print(f"search(k), times the faster raw faiss: {seconds['HammingIndex'] / fastest:.3f}")
     scores = np.random.default_rng(1).exponential(size=(len(queries), N_BITS)) * signs(queries, N_BITS)
@@ -71,8 +69,6 @@ def compare(codes: np.ndarray, queries: np.ndarray, k: int, rounds: int) -> dict
         },
         rounds,
     )
-    for name, value in by_scores.items():
-        print(f"{name:28} {value:8.3f} s")
     print(f"by scores, times the plain search: {list(by_scores.values())[1] / seconds['HammingIndex']:.3f}")
     balls = in_turn(
         {
@@ -81,8 +77,6 @@ def compare(codes: np.ndarray, queries: np.ndarray, k: int, rounds: int) -> dict
         },
         rounds,
     )
-    for name, value in balls.items():
-        print(f"{name:28} {value:8.3f} s")
     raw, own = balls.values()
     print(f"within(radius), times raw faiss: {own / raw:.3f}")
     return seconds | by_scores | balls

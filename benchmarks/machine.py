@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,14 @@ from tikhonet.paper.records import VERSION, append_record, hardware, seal, versi
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "benchmarks"
 
 
-def product_seconds(rows: int, width: int, dtype: torch.dtype = torch.float32, seconds: float = 1.0) -> float:
+def product_seconds(rows: int, width: int, dtype: torch.dtype = torch.float32) -> float:
     """CPU seconds of one product (rows x width) (width x width): the mean over a second, after warming up."""
     A, B = torch.randn(rows, width, dtype=dtype), torch.randn(width, width, dtype=dtype)
     out = torch.empty_like(A)
     for _ in range(3):
         torch.mm(A, B, out=out)
     count, start = 0, time.process_time()
-    while time.process_time() - start < seconds:
+    while time.process_time() - start < 1:
         torch.mm(A, B, out=out)
         count += 1
     return (time.process_time() - start) / count
@@ -81,25 +82,25 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 @dataclass(frozen=True)
 class Measured:
-    """One run of a benchmark: the command, what it measured, and everything that its seconds depend on."""
+    """What a run measured, with everything that its seconds depend on: of packages, those named too."""
 
-    name: str
-    values: dict[str, Any]
+    content: dict[str, Any]
+    packages: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        options = [word for word in sys.argv[1:] if word != "--record"]
-        hidden = {at + 1 for at, word in enumerate(options) if word == "--data"}  # a folder of this machine
-        shown = ["DIR" if at in hidden else word for at, word in enumerate(options)]
-        command = shlex.join(["python", f"benchmarks/{self.name}.py", *shown])
-        content = {"benchmark": self.name, "command": command, "values": self.values}
-        return seal({"version": VERSION, **content, "versions": versions(), "hardware": hardware()})
+        used = versions() | {package: version(package) for package in self.packages}
+        return seal({"version": VERSION, **self.content, "versions": used, "hardware": hardware()})
 
 
 def record(options: argparse.Namespace, values: dict[str, Any]) -> None:
-    """Keep what a run measured, if that was asked for; the benchmark is the script that runs."""
+    """Keep what a run measured and its command, if that was asked for; the benchmark is the script that runs."""
     if options.record:
         name = Path(sys.argv[0]).stem
-        append_record(RESULTS / name, Measured(name, values))
+        words = [word for word in sys.argv[1:] if word != "--record"]
+        hidden = {at + 1 for at, word in enumerate(words) if word == "--data"}  # a folder of this machine
+        shown = ["DIR" if at in hidden else word for at, word in enumerate(words)]
+        command = shlex.join(["python", f"benchmarks/{name}.py", *shown])
+        append_record(RESULTS / name, Measured({"benchmark": name, "command": command, "values": values}))
 
 
 def lines(store: Path) -> list[dict]:
@@ -111,12 +112,3 @@ def save(store: Path, record: dict) -> None:
     store.parent.mkdir(parents=True, exist_ok=True)
     with store.open("a") as file:
         file.write(json.dumps(record | {"machine": describe()}) + "\n")
-
-
-def mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
-def seconds_to(curve: list, error: float) -> float:
-    """The seconds after which a curve of (epoch, seconds, error) is at an error."""
-    return next((seconds for _, seconds, reached in curve if reached <= error), float("inf"))

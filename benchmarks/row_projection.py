@@ -27,10 +27,6 @@ def by_sorting(M: Tensor, radius: float) -> Tensor:
     return M.sign() * (size - beyond.gather(1, count - 1) / count).relu_()
 
 
-def one_pass(M: Tensor, tau: Tensor) -> Tensor:
-    return M.abs().sub_(tau).relu_().mul_(M.sign())
-
-
 def milliseconds(ways: dict[str, Callable[[], Tensor]], repeats: int) -> dict[str, float]:
     spent: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(repeats):
@@ -57,7 +53,7 @@ def main() -> None:
         ways = {
             "projection": lambda M=M: ball.project(M),
             "by sorting": lambda M=M: by_sorting(M, 1.0),
-            "one pass": lambda M=M, tau=tau: one_pass(M, tau),
+            "one pass": lambda M=M, tau=tau: M.abs().sub_(tau).relu_().mul_(M.sign()),
         }
         times = milliseconds(ways, options.repeats)
         text = ", ".join(f"{name} {spent:.2f}" for name, spent in times.items())

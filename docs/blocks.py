@@ -7,6 +7,7 @@ too. "±" is the standard error of a mean over trials.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from scipy.stats import ttest_rel
 
 from tikhonet.paper.comparison import standard_error
+from tikhonet.paper.experiment import Experiment, find_experiment, load_records
 from tikhonet.paper.records import read_lines
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,6 +45,18 @@ def documents() -> list[Path]:
 def records(folder: str) -> list[Record]:
     """The lines of an experiment's or a benchmark's `records.jsonl`; damaged ones are refused."""
     return [content for _, content in read_lines(ROOT / "results" / folder)]
+
+
+def lines_of(folder: str, name: str) -> list[Record]:
+    """The lines of a benchmark that keeps a file for each of its data sets."""
+    return [json.loads(line) for line in (ROOT / "results" / folder / f"{name}.jsonl").read_text().splitlines()]
+
+
+def run_of(folder: str) -> tuple[Experiment, Any]:
+    """The experiment of a run in results/, and what its page compares."""
+    found = load_records(ROOT / "results" / folder)
+    experiment = find_experiment(found[0].experiment)
+    return experiment, experiment.compare(found)
 
 
 def by(found: Iterable[Record], *keys: str) -> Rows:
@@ -129,11 +143,8 @@ def measured(name: str) -> Record:
 
 def basis_of(record: Record, note: str = "") -> str:
     """The line under a benchmark's table."""
-    load = (
-        ""
-        if (busy := record["hardware"]["load"]) is None
-        else f", load {busy:.1f} on {record['hardware']['cores']} cores"
-    )
-    where = f"{record['hardware']['processor']}, {conditions([record])}{load}"
+    machine = record["hardware"]
+    load = "" if machine["load"] is None else f", load {machine['load']:.1f} on {machine['cores']} cores"
+    where = f"{machine['processor']}, {conditions([record])}{load}"
     folder = f"results/benchmarks/{record['benchmark']}"
     return f"\n\n(`{record['command']}`, one run; {where}; record: `{folder}`.{' ' * bool(note)}{note})"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from statistics import fmean
 
 from blocks import (
-    ROOT,
+    TABLES,
     Record,
     basis,
     by,
@@ -18,12 +19,11 @@ from blocks import (
     number,
     paired,
     records,
+    run_of,
     signed,
     span,
     table,
 )
-
-from tikhonet.paper.experiment import find_experiment, load_records
 
 SOLVERS = ("stochastic", "adam", "rmsprop", "adadelta", "adagrad", "nesterov", "sgd")
 
@@ -71,34 +71,19 @@ def mnist_digits() -> str:
     ):
         own = found[name]
         objective = [record["objective"][-1] for record in own if record["objective"]]
-        density = [fmean([v for k, v in record["nonzero"].items() if k != "V"]) for record in own if record["nonzero"]]
+        weights = [record for record in own if record["nonzero"]]
         rows.append(
             [
                 own[0]["title"],
                 number(fmean(objective), 2) if objective else "",
                 number(fmean(residual), 2) if (residual := field(own, "residual")) else "",
                 ", ".join(sorted({record["status"] for record in own})) if objective else "",
-                f"{fmean(density):.1f}" if density and objective else "",
+                f"{density(weights):.1f}" if weights and objective else "",
                 mean(field(own, "error")),
             ]
         )
     head = ["", "objective per image", "projected gradient", "ended as", "nonzero %", "test error %"]
     return markdown(head, rows) + basis("digits", found)
-
-
-@table
-def sparse_all() -> str:
-    return sparse_table("sparse")
-
-
-@table
-def sparse_fashion() -> str:
-    return sparse_table("sparse-fashion")
-
-
-@table
-def sparse_digits() -> str:
-    return sparse_table("sparse-digits")
 
 
 def sparse_table(folder: str) -> str:
@@ -126,11 +111,6 @@ PRINTED = "alg1", "alg1-s"
 """Alg. 1 as printed and BCD-S, on all images."""
 PRINTED_IN, TENTH = ("literal-mnist", "literal-mnist-10"), 10
 """Their trials to the end of the schedule, and of ten iterations."""
-
-
-@table
-def literal_mnist() -> str:
-    return literal_table("literal-mnist")
 
 
 @table
@@ -173,11 +153,6 @@ def literal_mnist_10() -> str:
     return markdown(head, rows) + basis("`, `results/".join(PRINTED_IN), known, note, trials)
 
 
-@table
-def literal_digits() -> str:
-    return literal_table("literal-digits")
-
-
 def literal_table(folder: str) -> str:
     """Alg. 1 as printed on all images and its readings on the first ones: after the first iteration, and at the end."""
     found = by(records(folder), "method")
@@ -197,77 +172,32 @@ def literal_table(folder: str) -> str:
 
 
 @table
-def claims_digits() -> str:
-    return claims_table("digits")
-
-
-@table
-def claims_mnist() -> str:
-    return claims_table("mnist")
-
-
-@table
-def claims_fashion() -> str:
-    return claims_table("fashion-mnist")
-
-
-@table
 def claims_ablation() -> str:
     """The verdicts of all four runs of the ablation side by side."""
     runs = {name: verdicts(f"ablation-{name}") for name in ("digits", "mnist-10000", "fashion-mnist-10000", "mnist")}
-    rows = [[claim, *(found[claim] for found in runs.values())] for claim in runs["digits"]]
+    rows = [[claim, *(" ".join(found[claim]) for found in runs.values())] for claim in runs["digits"]]
     return markdown(["claim", "digits", "MNIST, 10,000", "Fashion-MNIST, 10,000", "MNIST, 60,000"], rows)
 
 
-def verdicts(folder: str) -> dict[str, str]:
-    """What the page of a run with one finding a claim says of each: its verdict, and the figures behind it."""
-    found = load_records(ROOT / "results" / folder)
-    experiment = find_experiment(found[0].experiment)
-    claims = experiment.findings(experiment.compare(found))
-    return {claim.words: " ".join(f"**{part.verdict}.** {part.text}" for part in claim.findings) for claim in claims}
-
-
-@table
-def claims_literal() -> str:
-    return claims_table("literal-mnist")
+def verdicts(folder: str) -> dict[str, list[str]]:
+    """What the page of a run says of each claim: the verdicts, and the figures behind them."""
+    experiment, results = run_of(folder)
+    return {
+        claim.words: [f"**{finding.verdict}.** {finding.text}" for finding in claim.findings]
+        for claim in experiment.findings(results)
+    }
 
 
 def claims_table(folder: str) -> str:
     """The claims that the page of a run judges, with their verdicts."""
-    found = load_records(ROOT / "results" / folder)
-    experiment = find_experiment(found[0].experiment)
-    rows = [
-        [claim.words, *(f"**{finding.verdict}.** {finding.text}" for finding in claim.findings)]
-        for claim in experiment.findings(experiment.compare(found))
-    ]
-    return markdown(["claim", *(side.lower() for side in experiment.sides)], rows) + basis(
-        folder, by(records(folder), "method")
-    )
-
-
-@table
-def ablation_digits() -> str:
-    return ablation_table("ablation-digits")
-
-
-@table
-def ablation_mnist_10000() -> str:
-    return ablation_table("ablation-mnist-10000")
-
-
-@table
-def ablation_fashion_mnist_10000() -> str:
-    return ablation_table("ablation-fashion-mnist-10000")
-
-
-@table
-def ablation_mnist() -> str:
-    return ablation_table("ablation-mnist")
+    rows = [[claim, *found] for claim, found in verdicts(folder).items()]
+    head = ["claim", *(side.lower() for side in run_of(folder)[0].sides)]
+    return markdown(head, rows) + basis(folder, by(records(folder), "method"))
 
 
 def ablation_table(folder: str) -> str:
     """Every variant, and its difference to the trainer paired by seed."""
-    results = find_experiment("ablation").compare(load_records(ROOT / "results" / folder))
+    results = run_of(folder)[1]
     lines = []
     for row in results.rows.values():
         difference = results.difference(row).words.removesuffix(" points") if row.name != "default" else ""
@@ -306,3 +236,20 @@ def certified() -> str:
         "checks not true",
     ]
     return markdown(head, lines) + basis("certified", groups, "Two hidden layers of 100 units.")
+
+
+TABLES |= {
+    "sparse-all": partial(sparse_table, "sparse"),
+    "sparse-fashion": partial(sparse_table, "sparse-fashion"),
+    "sparse-digits": partial(sparse_table, "sparse-digits"),
+    "literal-mnist": partial(literal_table, "literal-mnist"),
+    "literal-digits": partial(literal_table, "literal-digits"),
+    "claims-digits": partial(claims_table, "digits"),
+    "claims-mnist": partial(claims_table, "mnist"),
+    "claims-fashion": partial(claims_table, "fashion-mnist"),
+    "claims-literal": partial(claims_table, "literal-mnist"),
+    "ablation-digits": partial(ablation_table, "ablation-digits"),
+    "ablation-mnist-10000": partial(ablation_table, "ablation-mnist-10000"),
+    "ablation-fashion-mnist-10000": partial(ablation_table, "ablation-fashion-mnist-10000"),
+    "ablation-mnist": partial(ablation_table, "ablation-mnist"),
+}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from statistics import fmean
 from typing import Any
 
-from blocks import ROOT, basis_of, by, markdown, mean, measured, signed, table
+from blocks import TABLES, basis_of, by, lines_of, markdown, mean, measured, signed, table
 from tabular_tables import png
 
 NAMES = {
@@ -17,14 +17,9 @@ NAMES = {
 COLOURS = "#00805c", "#c0392b", "#1f6fb2", "#8a6d1d"
 
 
-def recorded(name: str) -> list[dict[str, Any]]:
-    """The runs of a race."""
-    return [json.loads(line) for line in (ROOT / "results" / "image_race" / f"{name}.jsonl").read_text().splitlines()]
-
-
 def race(name: str) -> str:
     """Test errors of each method's best setting, and how many settings it was chosen from."""
-    lines = recorded(name)
+    lines = lines_of("image_race", name)
     few, most = sorted({line["rows"] for line in lines if line["by"] == "held out"})
     tried = by((line for line in lines if line["rows"] == few), "method")
     races = by((line for line in lines if line["by"] == "test"), "method").values()
@@ -46,19 +41,9 @@ def race(name: str) -> str:
                 curve(found),
             ]
         )
-    head = [
-        "",
-        "best setting",
-        "of",
-        "CPU s",
-        "an epoch",
-        "test error %",
-        "by seed",
-        "over ours, paired",
-        "after each epoch",
-    ]
+    head = ["", "best setting", "of", "CPU s", "an epoch", "test error %", "by seed", "over ours, paired"]
     (machine,), (weights,) = ({line[key] for line in lines} for key in ("machine", "weights"))
-    return markdown(head, sorted(rows, key=lambda row: float(row[5].split()[0]))) + (
+    return markdown([*head, "after each epoch"], sorted(rows, key=lambda row: float(row[5].split()[0]))) + (
         f"\n\n({weights:,} weights; settings chosen on {few:,} images, the best two of each again on {most:,}; "
         f"{machine}, other work on the machine; records: `results/image_race/{name}.jsonl`.)"
     )
@@ -76,14 +61,7 @@ def curve(found: list[dict[str, Any]]) -> str:
     )
 
 
-@table
-def image_race_mnist() -> str:
-    return race("mnist")
-
-
-@table
-def image_race_cifar10() -> str:
-    return race("cifar10")
+TABLES |= {f"image-race-{name}": partial(race, name) for name in ("mnist", "cifar10")}
 
 
 def draw_race() -> bytes:
@@ -92,7 +70,7 @@ def draw_race() -> bytes:
 
     sheet = Figure(figsize=(6.4, 3.8), layout="constrained")
     axes = sheet.subplots()
-    runs = by((line for line in recorded("cifar10") if line["by"] == "test"), "method").items()
+    runs = by((line for line in lines_of("image_race", "cifar10") if line["by"] == "test"), "method").items()
     for colour, (method, found) in zip(COLOURS, sorted(runs, reverse=True), strict=False):
         label = NAMES.get(method, method).strip("`").replace("`", "")
         for place, line in enumerate(found):

@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from blocks import ROOT
+from blocks import ROOT, run_of
 from image_tables import draw_race
 from tabular_tables import draw_ranks, draw_trade
 
-from tikhonet.paper.experiment import find_experiment, load_records
 from tikhonet.paper.records import write_whole
 
 DRAWN: dict[str, Callable[[], bytes]] = {
@@ -39,9 +38,8 @@ def draw(name: str) -> bytes:
     run = max((run for run in runs if name.startswith(f"{run}-")), key=len, default=None)
     if run is None:
         raise ValueError(f"a picture must be one of {', '.join(DRAWN)} or begin with a run in results/, got {name!r}")
-    found = load_records(ROOT / "results" / run)
-    experiment = find_experiment(found[0].experiment)
-    figures = {figure.name: figure for figure in experiment.figures(experiment.compare(found))}
+    experiment, results = run_of(run)
+    figures = {figure.name: figure for figure in experiment.figures(results)}
     if (wanted := name.removeprefix(f"{run}-")) not in figures:
         raise ValueError(f"the run {run} must have the figure, one of {', '.join(figures)}, got {wanted!r}")
     return figures[wanted].save("png")

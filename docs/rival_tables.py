@@ -3,69 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 
-from blocks import ROOT, basis, markdown, number, table
+from blocks import TABLES, basis, markdown, number, run_of
 
-from tikhonet.paper.experiment import find_experiment, load_records
 from tikhonet.paper.rivals_results import Race
 from tikhonet.paper.rivals_search import CONTENDERS
 
 
-@table
-def rivals_digits() -> str:
-    return race_table("rivals-digits")
-
-
-@table
-def rivals_mnist_10000() -> str:
-    return race_table("rivals-mnist-10000")
-
-
-@table
-def rivals_fashion_mnist_10000() -> str:
-    return race_table("rivals-fashion-mnist-10000")
-
-
-@table
-def rivals_mnist() -> str:
-    return race_table("rivals-mnist")
-
-
 def race_table(folder: str) -> str:
     """Every contender by its test error, then the goals with their verdicts."""
-    experiment = find_experiment("rivals")
-    race: Race = experiment.compare(load_records(ROOT / "results" / folder))
+    race: Race
+    experiment, race = run_of(folder)
     data = race.first.data
-    head = [
-        "",
-        "test error %",
-        "seeds",
-        "CPU s",
-        *(f"to {goal:g}%" for goal in race.goals),
-        "held out %",
-        "tried",
-        "setting",
-    ]
+    goals = [f"to {goal:g}%" for goal in race.goals]
+    head = ["", "test error %", "seeds", "CPU s", *goals, "held out %", "tried", "setting"]
     rows = []
     for row in race.rows.values():
         error = f"{row.score:.2f}" + (f" ± {row.spread:.2f}" if len(row.scores) > 1 else "")
         name = f"**{row.title}**" if row.ours else row.title
         times = [number(spent) if (spent := row.seconds_to(goal)) < float("inf") else "" for goal in race.goals]
-        setting = experiment.columns(race)[-1].value(row)
-        held = f"{race.held_out(row):.2f}"
+        tuned = [f"{race.held_out(row):.2f}", race.tried(row)]
         classifier = "own V" if row.records[0].head == "own" else "SVM"
-        rows.append(
-            [
-                name,
-                error,
-                str(len(row.records)),
-                number(row.total),
-                *times,
-                held,
-                race.tried(row),
-                f"{classifier}; {setting}",
-            ]
-        )
+        setting = f"{classifier}; {experiment.columns(race)[-1].value(row)}"
+        rows.append([name, error, str(len(row.records)), number(row.total), *times, *tuned, setting])
     claims = [
         f"- {claim.words} {claim.findings[0].verdict.capitalize()}: {claim.findings[0].text}"
         for claim in experiment.findings(race)
@@ -78,3 +39,7 @@ def race_table(folder: str) -> str:
     if missing := [contender.title for contender in CONTENDERS if contender.name not in raced]:
         note += f" Not run: {', '.join(missing)}."
     return markdown(head, rows) + basis(folder, known, note) + "\n\n" + "\n".join(claims)
+
+
+for run in ("rivals-digits", "rivals-mnist-10000", "rivals-fashion-mnist-10000", "rivals-mnist"):
+    TABLES[run] = partial(race_table, run)

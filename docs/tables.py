@@ -1,7 +1,7 @@
 """The tables of README and docs, made of the records in results/: `python docs/tables.py` writes them anew.
 
-A document marks a place by `<!-- table: NAME -->` and `<!-- end -->`; a table is one function in a file beside this
-one, whose name is that of the place.
+A document marks a place by `<!-- table: NAME -->` and `<!-- end -->`. A table is a function in a file beside this one:
+`@table` gives it its own name, and an entry of `TABLES` names one that serves several runs.
 """
 
 from __future__ import annotations

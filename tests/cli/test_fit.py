@@ -7,6 +7,7 @@ from tests.estimators.samples import QUICK, blobs
 from tikhonet.cli.fit import train
 from tikhonet.estimators import BCDClassifier, BCDRegressor
 from tikhonet.hashing.hasher import BCDHasher
+from tikhonet.problem.ranks import Ranks
 
 
 def test_the_issues_example_writes_a_model_and_says_how_it_ended(run, tmp_path):
@@ -35,7 +36,7 @@ def test_other_warnings_of_a_fit_are_shown():
 
     X, y = blobs()
     with pytest.warns(UserWarning, match="something else"):
-        assert train(Talkative(max_iter=1, **QUICK), X, y)[1].startswith("raise --max-iter")
+        assert train(Talkative(max_iter=1, **QUICK), X, y, Ranks())[1].startswith("raise --max-iter")
 
 
 def test_the_same_seed_gives_the_same_file(run, tmp_path):

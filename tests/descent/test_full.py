@@ -1,6 +1,5 @@
 import dataclasses
 import math
-import threading
 
 import pytest
 import torch
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.planted import plant
 from tests.strategies import LIFTS, SCHEDULES, make_samples, problems, seeds
+from tests.threads import Ranks
 from tikhonet import (
     BlockDescent,
     Constant,
@@ -213,27 +213,15 @@ def test_reduce_sees_every_sum_so_that_two_halves_make_the_whole():
     """Two runs in lock step, each with half of the rows, whose sums are added: the classic all-reduce."""
     problem, X, targets = small()
     whole = BlockDescent(max_iter=2, inner_tol=1e-13, chunk_rows=3).run(problem, X, targets)
-    barrier, parts, results = threading.Barrier(2), [None, None], [None, None]
 
-    def rank(index, rows):
-        def reduce(total):
-            parts[index] = total.clone()
-            barrier.wait(60)
-            total = parts[0] + parts[1]
-            barrier.wait(60)
-            return total
-
+    def half(rank, reduce):
+        rows = slice(3 * rank, 3 * rank + 3)
         start = initial_blocks(problem, whole.samples)
         start = dataclasses.replace(start, U={m: layer[rows] for m, layer in start.U.items()})
         solver = BlockDescent(max_iter=2, inner_tol=1e-13, chunk_rows=3)
-        results[index] = solver.run(problem, X[rows], targets[rows], start=start, reduce=reduce)
+        return solver.run(problem, X[rows], targets[rows], start=start, reduce=reduce)
 
-    threads = [threading.Thread(target=rank, args=(k, slice(3 * k, 3 * k + 3))) for k in (0, 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in results:
+    for result in Ranks().run(half):
         torch.testing.assert_close(result.blocks.V, whole.blocks.V, rtol=1e-9, atol=1e-9)
         assert result.history.objective == pytest.approx(whole.history.objective, rel=1e-9)
 

@@ -1,7 +1,5 @@
 """Rows on two machines: scaling, heads and choices of strengths are those of one machine with all rows."""
 
-import threading
-
 import numpy as np
 import pytest
 import torch
@@ -9,6 +7,7 @@ from scipy.special import softmax
 from sklearn.svm import LinearSVC
 
 from tests.estimators.samples import QUICK, blobs, line
+from tests.threads import Ranks
 from tikhonet import Squared
 from tikhonet.estimators import BCDClassifier, BCDRegressor
 from tikhonet.estimators.fitting import fit
@@ -24,31 +23,7 @@ from tikhonet.problem.samples import keep
 
 def on_two_ranks(work, *arrays):
     """work(arrays of a rank, reduce) on two threads, each with every second row; the results of both."""
-    barrier, parts, results = threading.Barrier(2, timeout=60), [None, None], [None, None]
-
-    def run(rank):
-        def reduce(total):
-            parts[rank] = total.clone()
-            barrier.wait()
-            added = parts[0] + parts[1]
-            barrier.wait()
-            return added
-
-        try:
-            results[rank] = work([array[rank::2] for array in arrays], reduce)
-        except BaseException as error:
-            results[rank] = error
-            barrier.abort()
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
+    return Ranks().run(lambda rank, reduce: work([array[rank::2] for array in arrays], reduce))
 
 
 def weights(rows, seed=0):

@@ -1,11 +1,21 @@
-"""Several ranks as forked copies of one process, which need no second import of torch."""
+"""Programs of tests in a process of their own, and several ranks as its forked copies, which import torch once."""
 
 import os
 import socket
+import subprocess
 import sys
 import traceback
 
 WHERE = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+
+
+def printed(module, *words):
+    """The lines that `python -m module words` prints."""
+    command = [sys.executable, "-m", module, *map(str, words)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert ran.returncode == 0, f"the process died with {ran.returncode}: {ran.stderr[-2000:]}"
+    return ran.stdout.splitlines()
 
 
 def on_ranks(ranks, work):

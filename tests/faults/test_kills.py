@@ -1,25 +1,17 @@
 """A fit that is killed at any point, and called again, ends with the bits of one that was left alone."""
 
 import json
-import os
-import subprocess
 import sys
 
 import pytest
+
+from tests.faults.forked import printed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
 
 def kill(*numbers):
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.faults.kills", *map(str, numbers)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    *mistakes, ends = ran.stdout.splitlines()
+    *mistakes, ends = printed("tests.faults.kills", *numbers)
     assert not mistakes, "\n".join(mistakes)
     return json.loads(ends)
 

@@ -1,13 +1,12 @@
 """Fits on two ranks that are stopped, killed or find their files changed: `many.py` runs them."""
 
 import json
-import os
 import socket
-import subprocess
 import sys
 
 import pytest
 
+from tests.faults.forked import printed
 from tikhonet.problem.meeting import OPTIONS, watched_connections
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
@@ -16,15 +15,7 @@ STATE_KEPT = "the state of the fit is kept in states, and the same command goes 
 
 @pytest.fixture(scope="module")
 def found():
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.faults.many"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    return json.loads(ran.stdout)
+    return json.loads(printed("tests.faults.many")[0])
 
 
 def said(case):

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.faults.forked import printed
 from tests.model.test_storage import sealed
 from tikhonet import BCDClassifier
 from tikhonet.data import DataError, read_folder, read_table
@@ -29,11 +30,7 @@ pytest.importorskip("resource", reason="memory is limited by POSIX calls")
 
 
 def fuzz(count, seed):
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.files", str(count), str(seed)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, f"the process died with {ran.returncode}: {ran.stderr[-2000:]}"
-    *mistakes, counts = ran.stdout.splitlines()
+    *mistakes, counts = printed("tests.fuzz.files", count, seed)
     assert not mistakes, "\n".join(mistakes)
     return json.loads(counts.replace("'", '"'))
 

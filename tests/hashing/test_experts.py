@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 import tikhonet
 from tests.estimators.samples import HASHER, blobs
@@ -117,10 +116,8 @@ def test_classes_of_one_row_and_equal_rows_leave_finite_codes():
     assert np.isfinite(hasher.decision_function(X)).all()
 
 
-def test_coordinates_of_each_class_find_more_neighbours_than_those_of_all_rows(monkeypatch):
-    X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))
-    X, y = X[order], y[order]
+def test_coordinates_of_each_class_find_more_neighbours_than_those_of_all_rows(digits, monkeypatch):
+    X, y = digits
     base, queries = slice(0, 1297), slice(1297, None)
 
     def recall():

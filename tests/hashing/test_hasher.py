@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from tests.estimators.samples import HASHER as SMALL
@@ -14,13 +13,6 @@ from tikhonet.hashing import BCDHasher, code_report, evaluate, hamming, unpack
 from tikhonet.hashing.code_training import ROUNDS, CodeBlock
 from tikhonet.model.storage import ModelFormatError
 from tikhonet.network.graph import Network
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))
-    return X[order], y[order]
 
 
 def precision(hasher, X, y, train):

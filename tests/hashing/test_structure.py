@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from tests.estimators.samples import HASHER, blobs
@@ -11,13 +10,6 @@ from tikhonet.hashing import BCDHasher, evaluate, neighbour_recall
 from tikhonet.hashing.directions import rotation
 from tikhonet.hashing.frontier import MOST, SLACK, Share, chosen, unbeaten
 from tikhonet.hashing.structure import Structure, principal_axes
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))
-    return X[order], y[order]
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,8 @@
 """Sec. 2.1: what every edge promises as a linear operator, whichever it is."""
 
+import runpy
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given
@@ -117,35 +120,8 @@ def test_an_unknown_or_misplaced_edge_is_refused(kind, constant, words):
     assert caught.value.argument == "edges"
 
 
-class Reversal(Edge):
-    """The source's units in reverse order: an operator without weights, of one's own."""
-
-    name = "reversal"
-    learned = False
-    penalised = False
-    shape = (0, 0)
-
-    def apply(self, U, W, out=None):
-        return U.flip(1) if out is None else out.add_(U.flip(1))
-
-    def adjoint(self, R, W, out=None, alpha=1.0):
-        return R.flip(1) * alpha if out is None else out.add_(R.flip(1), alpha=alpha)
-
-    def feeds(self, W):
-        return torch.tensor(True)
-
-    def onward(self, W):
-        return torch.tensor(1.0)
-
-    def select(self, W, rows, columns):
-        matrix = self.export(W).matrix[rows][:, columns]
-        return Dense().join(len(columns), len(rows)), matrix
-
-    def term(self, n, m):
-        return f"reversed u{m}"
-
-
 def test_an_edge_of_ones_own_works_in_every_solver():
+    runpy.run_path(str(Path(__file__).parents[2] / "docs" / "extend" / "edge.py"))  # which makes "reversal" known
     network = Network([3, 4, 3], {(1, 0): "dense", (2, 1): "dense", (2, 0): "reversal"}, bias=True)
     assert "reversed u0" in repr(network)
     X, targets = normal(40, 3), normal(40, 2, seed=1)

@@ -1,44 +1,23 @@
 """An experiment is one class: defined anywhere, it is known, run, resumed and shown like those of the library."""
 
 import csv
-import random
 import re
+import runpy
+from pathlib import Path
 
 import pytest
 
 from tikhonet.paper import experiment_files
-from tikhonet.paper.comparison import Claim, Finding
-from tikhonet.paper.experiment import EXPERIMENTS, Experiment, Method, experiment_names, find_experiment, load_records
-from tikhonet.paper.figures import Axis, Dots
+from tikhonet.paper.experiment import EXPERIMENTS, experiment_names, find_experiment, load_records
 
-
-class Coins(Experiment):
-    """Two coins, thrown a hundred times each."""
-
-    name = "coins"
-    title = "Are the coins fair?"
-    lead = "One of them was bought from a magician."
-
-    def methods(self, size, data, epochs=None):
-        return [Method("fair", "A fair coin"), Method("magic", "The magician's coin", "printed")]
-
-    def trial(self, method, data, seed, watch):
-        throws = random.Random(f"{method.name} {seed}").choices([0, 1], [1, 9 if method.name == "magic" else 1], k=100)
-        return {"seconds": 0.1, "passes": 1, "score": sum(throws) / 100}
-
-    def findings(self, results):
-        heads = results.rows["magic"].score
-        return [Claim("The magician's coin shows heads.", (Finding(f"{heads:.0%} of the throws.", heads > 0.7),))]
-
-    def figures(self, results):
-        rows = [row.values(row.scores) for row in results.rows.values()]
-        return [Dots(name="heads", title="Heads", x=Axis("share of heads"), rows=rows)]
+Coins = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "extend" / "experiment.py"))["Coins"]
+"""The experiment of the documents: two coins, thrown a hundred times each."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def forgotten():
     yield
-    EXPERIMENTS.pop("coins")
+    EXPERIMENTS.pop("throws")
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +25,19 @@ def made(tmp_path_factory):
     """The run of the experiment by its name alone, from the command line."""
     from tests.cli.conftest import invoke
 
-    folder = tmp_path_factory.mktemp("coins")
+    folder = tmp_path_factory.mktemp("throws")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        ran = invoke("reproduce", "coins", "--trials", "0,1", "--output", "out", "--json")
+        ran = invoke("reproduce", "throws", "--trials", "0,1", "--output", "out", "--json")
     assert ran.code == 0, ran.err
     return folder / "out", ran.document
 
 
 def test_its_definition_makes_it_known():
-    assert isinstance(find_experiment("coins"), Coins)
-    assert experiment_names() == [*experiment_files(), "coins"]
+    assert isinstance(find_experiment("throws"), Coins)
+    assert experiment_names() == [*experiment_files(), "throws"]
     assert {"hashing", "mnist", "rivals", "sparse"} <= set(experiment_names())
-    with pytest.raises(ValueError, match=r"must be one of .*hashing, .*, coins, got 'dice'"):
+    with pytest.raises(ValueError, match=r"must be one of .*hashing, .*, throws, got 'dice'"):
         find_experiment("dice")
 
 
@@ -88,4 +67,4 @@ def test_classes_without_a_name_are_bases_and_are_not_registered():
     class Base(Coins):
         pass
 
-    assert type(find_experiment("coins")) is Coins
+    assert type(find_experiment("throws")) is Coins

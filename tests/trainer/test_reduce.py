@@ -1,12 +1,11 @@
 """Every sum over rows goes through `reduce`: two ranks with half of each batch go where one with all rows goes."""
 
 import math
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
+from tests.threads import Ranks
 from tests.trainer.runs import same
 from tikhonet import BlockDescent, Budget, Fenchel, Network, Problem, Softmax, Squared, Status, Stochastic
 from tikhonet.trainer.batches import Batch
@@ -24,30 +23,6 @@ CASES = {
     "few weights": (Squared(), {"budget": Budget(0.05, "network")}),
     "stopped before its budget is met": (Squared(), {"budget": Budget(0.2, "row", frozen=0.9)}),
 }
-
-
-class Ranks:
-    """Threads that add up what each of them brings, as an all-reduce does."""
-
-    def __init__(self, count):
-        self.barrier = threading.Barrier(count, timeout=60)
-        self.parts = [None] * count
-        self.calls = 0
-
-    def reduce(self, rank):
-        def add(total):
-            self.parts[rank] = total.clone()
-            self.barrier.wait()
-            whole = sum(self.parts[1:], self.parts[0].clone())
-            self.barrier.wait()
-            self.calls += rank == 0
-            return whole
-
-        return add
-
-    def run(self, job):
-        with ThreadPoolExecutor(len(self.parts)) as threads:
-            return list(threads.map(lambda rank: job(rank, self.reduce(rank)), range(len(self.parts))))
 
 
 def data(loss, batches=9, weighted=True):
@@ -81,7 +56,7 @@ def test_two_ranks_with_half_of_each_batch_equal_one_with_all(name, weighted):
         mine = [cut(batch, rank) for batch in batches]
         return solver.run(problem, mine, validation=cut(held_out, rank), reduce=reduce, **options)
 
-    ranks = Ranks(2)
+    ranks = Ranks()
     first, second = ranks.run(job)
     assert same(first, second)
     assert ranks.calls > 100
@@ -107,7 +82,7 @@ def test_the_polish_and_the_refit_of_two_ranks_equal_those_of_one():
     def job(rank, reduce):
         return solver.run(problem, *cut((X, targets), rank), dtype=torch.float64, reduce=reduce)
 
-    first, second = Ranks(2).run(job)
+    first, second = Ranks().run(job)
     assert same(first, second)
     torch.testing.assert_close(first.blocks.V, one.blocks.V, rtol=1e-5, atol=1e-7)
     features = torch.rand(ROWS, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -117,7 +92,7 @@ def test_the_polish_and_the_refit_of_two_ranks_equal_those_of_one():
     def refit(rank, reduce):
         return solver.refit_V(problem, one.blocks.V, [Batch(*cut(rows, rank))], reduce=reduce)
 
-    for found in Ranks(2).run(refit):
+    for found in Ranks().run(refit):
         torch.testing.assert_close(found, alone, rtol=1e-9, atol=1e-12)
 
 
@@ -134,7 +109,7 @@ def test_ranks_agree_whether_a_loss_falls(before, falls):
         here = forward(problem, batch.X, state.W, {})
         return step.falls(batch, state.W, state.classifier.V, here, batch.targets + before[rank])
 
-    assert Ranks(2).run(job) == [falls, falls]
+    assert Ranks().run(job) == [falls, falls]
 
 
 def test_a_bad_batch_on_one_rank_ends_the_run_on_both():
@@ -146,6 +121,6 @@ def test_a_bad_batch_on_one_rank_ends_the_run_on_both():
             batches[3][0][1, 1] = math.nan
         return Stochastic(epochs=2).run(problem, batches, dtype=torch.float64, reduce=reduce)
 
-    for training in Ranks(2).run(job):
+    for training in Ranks().run(job):
         assert training.status is Status.NONFINITE
         assert "batch 3 of epoch 1 holds NaN or infinity in X" in training.message

@@ -92,6 +92,11 @@ class Source:
         known = self.data.lower().replace("_", "-")
         return known if known in NAMES else None
 
+    @property
+    def label_column(self) -> str | int | None:
+        """The label's column by its name, or by its index where it looks like one."""
+        return int(self.label) if self.label and re.fullmatch(r"[+-]?\d+", self.label) else self.label
+
     def title(self, split: str) -> str:
         return f"{self.name}, {self.split or split}" if self.name else self.data
 
@@ -130,11 +135,8 @@ class Source:
             )
         with Bar(f"reading {path.name}"):
             if not folder:
-                column: str | int | None = self.label
-                if self.label is not None and re.fullmatch(r"[+-]?\d+", self.label):
-                    column = int(self.label)
                 wanted = Wanted(names(self.columns), names(self.drop), categories, label_needed)
-                table = read_table(path, column, self.header, text_labels, wanted)
+                table = read_table(path, self.label_column, self.header, text_labels, wanted)
                 if table.label_name in wanted.drop:
                     raise OptionError("--drop", f"names the label's column {table.label_name!r}; name another --label")
                 return table
@@ -151,8 +153,7 @@ class Source:
                 raise OptionError(option, "cannot go with --memory; leave out one of them")
         if self.name:
             raise OptionError("--memory", f"is for files (.npy, .parquet), got the data set {self.data}; leave it out")
-        number = self.label is not None and re.fullmatch(r"[+-]?\d+", self.label)
-        return stream_table(Path(self.data).expanduser(), int(str(self.label)) if number else self.label)
+        return stream_table(Path(self.data).expanduser(), self.label_column)
 
     def labels(self, table: Table, each: int | None) -> NDArray[Any]:
         """The labels of a table, `each` a row; None allows any number."""

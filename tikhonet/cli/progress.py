@@ -92,7 +92,7 @@ class Stop:
 
 
 @contextmanager
-def stoppable(kept: bool = False) -> Iterator[Stop]:
+def stoppable(kept: bool) -> Iterator[Stop]:
     """Hear the first Ctrl-C or SIGTERM, and do not wait for the second; `kept` says that there are checkpoints."""
     stop, numbers = Stop(kept), (signal.SIGINT, signal.SIGTERM)
     former = [signal.signal(number, stop.hear) for number in numbers]
@@ -103,15 +103,12 @@ def stoppable(kept: bool = False) -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def train(
-    estimator: Any, X: NDArray[Any], y: NDArray[Any] | None, ranks: Ranks | None = None
-) -> tuple[float, str, int]:
+def train(estimator: Any, X: NDArray[Any], y: NDArray[Any] | None, ranks: Ranks) -> tuple[float, str, int]:
     """The seconds that it took, what to do where it stopped short, and the exit code.
 
     A run in which no epoch ended is an error, and one that was stopped and kept its state.
     """
     estimator._validate_params()
-    ranks = ranks or Ranks()
     network, place = estimator._network(X.shape[1]) if estimator.network else None, estimator.checkpoint
     clock, total = time.perf_counter(), most_iterations(estimator, len(X), network)
     with ranks, stoppable(bool(place)) as stop, warnings.catch_warnings(record=True) as caught, ExitStack() as shown:

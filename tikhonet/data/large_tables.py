@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tikhonet.data.array_tables import MatrixFile, ParquetFile, lists_numbers
-from tikhonet.data.dataset import DataError, reason
-from tikhonet.data.tables import MALFORMED, Label, Table, TableFile, default_names, whole_if_possible
+from tikhonet.data.dataset import DataError
+from tikhonet.data.tables import Label, Table, TableFile, default_names, readable, whole_if_possible
 from tikhonet.estimators.streams import numbers_of, rows_of
 from tikhonet.network.extras import require
 from tikhonet.problem.disk_rows import DiskRows
@@ -59,12 +59,8 @@ def stream_table(path: Path, label: Label = None) -> Table:
         )
     if not path.is_file():
         raise DataError(f"{path} does not exist; name a file: {' or '.join(KINDS)}")
-    try:
+    with readable(path):
         return matrix(MatrixFile(path, label)) if path.suffix.lower() == ".npy" else parquet(ParquetFile(path, label))
-    except DataError:
-        raise
-    except MALFORMED as error:
-        raise DataError(f"{path} cannot be read: {reason(error)}; use another copy or another format") from None
 
 
 def matrix(file: TableFile) -> Table:

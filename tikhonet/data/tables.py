@@ -6,7 +6,8 @@ import math
 import zipfile
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
@@ -64,8 +65,7 @@ class Wanted:
     def check(self, names: Sequence[str], path: Path) -> None:
         for name in (*self.only, *self.drop, *self.text):
             if name not in names:
-                listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-                raise DataError(f"{path} has no column named {name!r}; its columns are {listed}")
+                raise no_column(path, name, names)
 
     def __call__(self, name: str) -> bool:
         return name not in self.drop and (not self.only or name in self.only)
@@ -213,8 +213,7 @@ class TableFile(ABC):
             if self.label not in names and self.wanted and not self.wanted.label_needed:
                 return None
             if self.label not in names:
-                listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-                raise DataError(f"{self.path} has no column named {self.label!r}; its columns are {listed}{hint}")
+                raise no_column(self.path, self.label, names, hint)
             place = names.index(self.label)
         else:
             if not -len(names) <= self.label < len(names):
@@ -377,13 +376,26 @@ def read_table(
     kind = next((format_ for format_ in TableFile.formats if format_.fits(path)), None)
     if kind is None:
         raise DataError(f"{path} is of an unknown kind; it must be {kinds}")
-    try:
+    with readable(path):
         table = kind(path, label, header, text_labels, wanted).read()
         return table if wanted is None or kind.selects else selected(table, wanted, path)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """What a parser says of a damaged file becomes a `DataError` that names it."""
+    try:
+        yield
     except DataError:
         raise
     except MALFORMED as error:
         raise DataError(f"{path} cannot be read: {reason(error)}; use another copy or another format") from None
+
+
+def no_column(path: Path, name: str, names: Sequence[str], hint: str = "") -> DataError:
+    """The error of a file without a column of that name."""
+    listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    return DataError(f"{path} has no column named {name!r}; its columns are {listed}{hint}")
 
 
 def selected(table: Table, wanted: Wanted, path: Path) -> Table:

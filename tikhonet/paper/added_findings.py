@@ -108,7 +108,8 @@ def zeros_by_budget(results: Networks) -> Lines | None:
     budgets, dense = budget_rows(results), results.rows.get("stochastic")
     if not budgets or dense is None:
         return None
-    lines = [Line("budget", "stochastic", [nonzero_point(row) for row in sorted([dense, *budgets], key=density)[::-1]])]
+    falling = sorted([dense, *budgets], key=lambda row: row.density)[::-1]
+    lines = [Line("budget", "stochastic", [nonzero_point(row) for row in falling])]
     for row in results.rows.values():
         if row.sparse and row not in budgets and not math.isnan(row.score):
             lines.append(Line(row.label, row.family, [nonzero_point(row)], lone=True))
@@ -122,10 +123,6 @@ def zeros_by_budget(results: Networks) -> Lines | None:
         lines=lines,
         dots=True,
     )
-
-
-def density(row: NetworkRow) -> float:
-    return row.density
 
 
 def nonzero_point(row: NetworkRow) -> Point:

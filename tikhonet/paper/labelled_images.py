@@ -317,9 +317,9 @@ def read_database(name: str, read: Callable[[str, str], Dataset]) -> Database:
     )
 
 
-def spread_over_classes(y: NDArray[Any], count: int, seed: int = 0) -> NDArray[np.intp]:
+def spread_over_classes(y: NDArray[Any], count: int) -> NDArray[np.intp]:
     """`count` rows in their order, drawn so that each class has its share of them."""
-    order = np.random.default_rng(seed).permutation(len(y))
+    order = np.random.default_rng(0).permutation(len(y))
     order = order[np.argsort(y[order], kind="stable")]
     return np.sort(order[((np.arange(count) + 0.5) * len(y) / count).astype(int)])
 

@@ -25,7 +25,7 @@ from tikhonet.paper.experiment import DIVERGED, Column, Experiment, Method, Scor
 from tikhonet.paper.labelled_images import read_images
 from tikhonet.paper.records import Record, finite
 from tikhonet.paper.rivals_findings import race_claims, race_figures
-from tikhonet.paper.rivals_results import Race, Rival, RivalRecord, chosen, rank
+from tikhonet.paper.rivals_results import Race, RivalRecord, chosen, rank
 from tikhonet.paper.rivals_search import AGAIN, CONTENDERS, Contender, Part, Setting, Split
 from tikhonet.paper.sheets import Figure, short
 from tikhonet.problem.objective import Blocks
@@ -172,19 +172,10 @@ class Rivals(Experiment):
         for length in (epochs,) if epochs else size.lengths:
             for contender in CONTENDERS:
                 bound = early_bound(contender.name, length, records)
+                shared: dict[str, Any] = {"contender": contender, "length": length, "stage": "tuning", "bound": bound}
                 for number, setting in enumerate(contender.settings(size.tuning)):
-                    run = Run(
-                        f"{contender.name}-{length}-{number}",
-                        contender.title,
-                        contender.family,
-                        contender=contender,
-                        length=length,
-                        number=number,
-                        setting=setting,
-                        stage="tuning",
-                        bound=bound,
-                    )
-                    runs.append(run)
+                    naming = f"{contender.name}-{length}-{number}", contender.title, contender.family
+                    runs.append(Run(*naming, number=number, setting=setting, **shared))
         return sorted(runs, key=lambda run: (run.length, run.number))
 
     def trial(self, method: Run, data: Split, seed: int, watch: Watch) -> dict[str, Any]:
@@ -238,7 +229,7 @@ class Rivals(Experiment):
             Column("held out %", results.held_out, self.score.form, wide=True),
             Column("settings tried", results.tried, str, wide=True, text=True),
             Column("classifier", lambda row: row.records[0].head, str, wide=True, text=True),
-            Column("setting", chosen_setting, str, text=True, hidden=True),
+            Column("setting", lambda row: words(row.records[0].settings), str, text=True, hidden=True),
         ]
 
     def tables(self, results: Race) -> dict[str, Table]:
@@ -249,10 +240,6 @@ class Rivals(Experiment):
             for t in results.tuning
         ]
         return {"tuning": [head, *rows]}
-
-
-def chosen_setting(row: Rival) -> str:
-    return words(row.records[0].settings)
 
 
 def words(settings: dict[str, Any]) -> str:

@@ -9,7 +9,6 @@ with the same share of every layer, as a budget has. All get the same number of 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from tikhonet.network.graph import Network
@@ -30,7 +29,7 @@ from tikhonet.trainer.sparsity.budget import Budget
 
 RADIUS, RADII = 2.0, {"fashion-mnist": 4.0}
 """The radius of the l1 ball around every row that a budget is spent in, and by data set where it is another; chosen on
-held-out training images (docs/guide/sparse.md)."""
+held-out training images (docs/log/sparse.md)."""
 GRADUAL: dict[str, Any] = {"begin": 0.1, "end": 0.7}
 
 
@@ -132,20 +131,20 @@ class Sparse(NetworkExperiment):
 
     def columns(self, results: Networks) -> list[Column]:
         form = "{:.2f}".format
+
+        def share(layer: str) -> Column:
+            return Column(f"{layer} %", lambda row: row.nonzero[layer], form, wide=True)
+
         return [
             Column("nonzero %", lambda row: row.density, form),
             Column("error %", lambda row: row.score, self.score.form, unknown=DIVERGED),
             Column("range", error_range, str, wide=True),
             Column("seconds", lambda row: row.seconds),
             Column("epochs", lambda row: row.passes, "{:.0f}".format, wide=True),
-            *(Column(f"{layer} %", partial(share_of, layer), form, wide=True) for layer in ("W1", "W2", "W3")),
+            *map(share, ("W1", "W2", "W3")),
         ]
 
     def parts(self, results: Networks) -> dict[str, Any]:
         """The zeros of the ball's network and of those with a budget."""
         rows = [row for row in results.family("stochastic", "proximal") if row.sparse]
         return {"patterns": [(row, row.patterns()) for row in rows]}
-
-
-def share_of(layer: str, row: NetworkRow) -> float:
-    return row.nonzero[layer]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize_scalar
-from sklearn.datasets import load_digits
 
 from tests.strategies import normal
 from tikhonet import Fenchel, Network, Problem, RowL1Ball, Softmax, Status
@@ -16,12 +15,6 @@ SKIPS = Network(
     [4, 5, 5, 3], {(1, 0): "learned", (2, 1): "learned", (3, 1): "learned", (3, 2): "learned", (2, 0): "learned"}, [2]
 )
 IDENTITY = Network([4, 4, 4], {(1, 0): "learned", (2, 1): "learned", (2, 0): "identity"})
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return torch.tensor(X / 16, dtype=torch.float32), torch.tensor(y)
 
 
 def lagrangian(problem, solver, split, targets, W, V):

@@ -1,17 +1,10 @@
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from tikhonet import Network, Problem, Status
 from tikhonet.network.initial import initial_weights
 from tikhonet.paper.baselines.backprop import Backprop
 from tikhonet.paper.baselines.pruning import Pruning
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return torch.tensor(X / 16, dtype=torch.float32), torch.tensor(y)
 
 
 def test_the_scores_are_those_of_the_forward_pass(digits):

@@ -4,18 +4,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from tikhonet.data import load
 from tikhonet.hashing import evaluate, hamming, pack, unpack
 from tikhonet.paper.baselines.classical_hashes import ClassifierHash
 
 
-@pytest.fixture(scope="module")
-def digits():
-    return load("digits"), load("digits", "test")
-
-
-def test_codes_are_the_words_of_the_predicted_labels(digits):
-    train, test = digits
+def test_codes_are_the_words_of_the_predicted_labels(splits):
+    train, test = splits
     method = ClassifierHash(32, KNeighborsClassifier()).fit(train.X, train.y)
     predicted = method.classifier.predict(test.X)
     np.testing.assert_array_equal(method.codes(test.X), method.words_[predicted])
@@ -24,8 +18,8 @@ def test_codes_are_the_words_of_the_predicted_labels(digits):
     assert between.min() >= 16
 
 
-def test_precision_within_any_small_radius_is_that_of_the_predictions(digits):
-    train, test = digits
+def test_precision_within_any_small_radius_is_that_of_the_predictions(splits):
+    train, test = splits
     method = ClassifierHash(16, LogisticRegression(max_iter=200)).fit(train.X, train.y)
     found = evaluate(method.codes(test.X), test.y, method.words_[train.y], train.y)
     accuracy = (method.classifier.predict(test.X) == test.y).mean()
@@ -50,8 +44,8 @@ def test_mistakes_are_named_by_the_classifier_and_the_words():
         method.fit(np.eye(3), [1, 2, np.nan])
 
 
-def test_soft_codes_are_the_signs_of_the_codewords_mean_under_the_probabilities(digits):
-    train, test = digits
+def test_soft_codes_are_the_signs_of_the_codewords_mean_under_the_probabilities(splits):
+    train, test = splits
     method = ClassifierHash(32, LogisticRegression(max_iter=200), soft=True).fit(train.X, train.y)
     words = 2.0 * unpack(method.words_, 32) - 1.0
     mean = method.classifier.predict_proba(test.X) @ words

@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from tikhonet.data import load
 from tikhonet.hashing import evaluate
 from tikhonet.paper.baselines.classical_hashes import ITQ
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash, cholesky, improve_bits
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return load("digits"), load("digits", "test")
 
 
 def random_step(rows=6, n_bits=5, classes=3, seed=0):
@@ -67,16 +61,16 @@ def test_w_and_p_are_least_squares():
     np.testing.assert_allclose(method.regress(Phi, B, cholesky(Phi)), expected, atol=1e-4)
 
 
-def test_the_objective_never_rises(digits):
-    train, _ = digits
+def test_the_objective_never_rises(splits):
+    train, _ = splits
     losses = DiscreteHash(24, nu=0.1, anchors=200).fit(train.X, train.y, seed=3).losses_
     assert len(losses) == 5
     assert all(after <= before * (1 + 1e-5) for before, after in pairwise(losses))
     assert losses[-1] < 0.9 * losses[0]
 
 
-def test_it_is_far_better_than_itq_on_the_digits(digits):
-    train, test = digits
+def test_it_is_far_better_than_itq_on_the_digits(splits):
+    train, test = splits
     scores = []
     for method in (DiscreteHash(32), ITQ(32)):
         method.fit(train.X, train.y)
@@ -85,8 +79,8 @@ def test_it_is_far_better_than_itq_on_the_digits(digits):
     assert scores[0] > 0.97 > 0.8 > scores[1]
 
 
-def test_an_indicator_matrix_does_as_labels_do(digits):
-    X, y = digits[0].X[:200], digits[0].y[:200]
+def test_an_indicator_matrix_does_as_labels_do(splits):
+    X, y = splits[0].X[:200], splits[0].y[:200]
     by_labels, by_matrix = (DiscreteHash(16).fit(X, labels, seed=1).codes(X) for labels in (y, np.eye(10)[y]))
     np.testing.assert_array_equal(by_labels, by_matrix)
 

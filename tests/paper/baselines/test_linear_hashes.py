@@ -6,7 +6,6 @@ import torch
 from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
 
-from tikhonet.data import load
 from tikhonet.hashing import evaluate, unpack
 from tikhonet.paper.baselines.classical_hashes import ITQ, PrincipalComponents, RandomProjections
 from tikhonet.paper.baselines.discrete_hash import DiscreteHash
@@ -14,29 +13,24 @@ from tikhonet.paper.baselines.discrete_hash import DiscreteHash
 METHODS = [RandomProjections, PrincipalComponents, ITQ]
 
 
-@pytest.fixture(scope="module")
-def digits():
-    return load("digits"), load("digits", "test")
-
-
-def test_principal_components_are_scikit_learns(digits):
-    X = digits[0].X.astype(np.float64)
+def test_principal_components_are_scikit_learns(splits):
+    X = splits[0].X.astype(np.float64)
     method = PrincipalComponents(12).fit(X)
     components = PCA(12, svd_solver="full").fit(X).components_
     np.testing.assert_allclose(np.abs(method.P.numpy().T @ components.T), np.eye(12), atol=1e-4)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_bits_are_the_signs_of_centred_projections(method, digits):
-    train, test = digits
+def test_bits_are_the_signs_of_centred_projections(method, splits):
+    train, test = splits
     fitted = method(16).fit(train.X, train.y, seed=1)
     scores = (test.X - train.X.mean(0)) @ fitted.P.numpy()
     clear = np.abs(scores) > 1e-5
     np.testing.assert_array_equal(unpack(fitted.codes(test.X), 16)[clear], (scores > 0)[clear])
 
 
-def test_itq_turns_the_components_and_never_raises_its_loss(digits):
-    X = digits[0].X
+def test_itq_turns_the_components_and_never_raises_its_loss(splits):
+    X = splits[0].X
     method = ITQ(16).fit(X, seed=2)
     plain = PrincipalComponents(16).fit(X)
     losses = method.losses_
@@ -46,8 +40,8 @@ def test_itq_turns_the_components_and_never_raises_its_loss(digits):
     torch.testing.assert_close(method.P @ method.P.T, plain.P @ plain.P.T, atol=1e-4, rtol=0)
 
 
-def test_itq_is_better_than_random_directions_and_those_better_than_chance(digits):
-    train, test = digits
+def test_itq_is_better_than_random_directions_and_those_better_than_chance(splits):
+    train, test = splits
     found = {}
     for method in METHODS:
         fitted = method(32).fit(train.X, train.y)
@@ -58,8 +52,8 @@ def test_itq_is_better_than_random_directions_and_those_better_than_chance(digit
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_seed_fixes_the_codes(method, digits):
-    X = digits[0].X[:300]
+def test_the_seed_fixes_the_codes(method, splits):
+    X = splits[0].X[:300]
     first, again = (method(24).fit(X, seed=5).codes(X) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     fixed = X.copy()
@@ -68,8 +62,8 @@ def test_the_seed_fixes_the_codes(method, digits):
     np.testing.assert_array_equal(method(24).fit(torch.tensor(X), seed=5).codes(torch.tensor(X)), first)
 
 
-def test_only_the_seed_moves_random_directions(digits):
-    X = digits[0].X[:300]
+def test_only_the_seed_moves_random_directions(splits):
+    X = splits[0].X[:300]
     assert not np.array_equal(RandomProjections(24).fit(X, seed=1).codes(X), RandomProjections(24).fit(X).codes(X))
 
 
@@ -92,6 +86,6 @@ def test_only_the_seed_moves_random_directions(digits):
         ),
     ],
 )
-def test_mistakes_are_named(action, said, digits):
+def test_mistakes_are_named(action, said, splits):
     with pytest.raises((ValueError, TypeError), match=said):
-        action(digits[0].X[:50] + 1)
+        action(splits[0].X[:50] + 1)

@@ -1,6 +1,5 @@
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from tikhonet import Fenchel, Network, Problem
 from tikhonet.network.graph import BIAS
@@ -8,12 +7,6 @@ from tikhonet.paper.baselines.backprop import Backprop
 from tikhonet.paper.baselines.pruning import PrunedWeights, Pruning
 
 GRADUAL = {"begin": 0.1, "end": 0.7}
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return torch.tensor(X / 16, dtype=torch.float32), torch.tensor(y)
 
 
 def train(digits, pruning, epochs=8, network=None):

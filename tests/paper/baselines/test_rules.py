@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from tests.strategies import normal
 from tikhonet import Fenchel, Network, Problem, Softmax, Squared
@@ -27,12 +26,6 @@ RATES = {
 }
 TORCH = {"Adam": torch.optim.Adam, "AdamW": torch.optim.AdamW, "AdaGrad": torch.optim.Adagrad}
 STEPS = 24
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return torch.tensor(X / 16, dtype=torch.float32), torch.tensor(y)
 
 
 def start(rows=5, columns=7):
