@@ -14,6 +14,7 @@ WAYS = (
     "bcd",
     "fewer",
     "words",
+    "nearest",
     "adam",
     "same",
     "short",

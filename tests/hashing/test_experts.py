@@ -98,7 +98,9 @@ def test_directions_by_neighbours_find_more_of_them_than_the_rotation():
 
 def test_the_nearest_rows_are_others():
     Z = torch.arange(6.0)[:, None].square()
-    assert nearest(Z)[:, 0].tolist() == [1, 0, 1, 2, 3, 4]
+    numbers, last = nearest(Z)
+    assert numbers[:, 0].tolist() == [1, 0, 1, 2, 3, 4]
+    assert last[0] == 25.0**2
 
 
 @pytest.mark.parametrize("change", [{"activation": "clipped_relu"}, {"sparsity": 0.5}])

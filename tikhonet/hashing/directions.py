@@ -5,9 +5,10 @@ A rotation towards the corners of the cube (Gong and Lazebnik, CVPR 2011) loses 
     minimise over signs C and orthonormal R:  |C - Z R|^2,
 
 where each of the two has a closed form given the other. But small distances matter most to a search. From there on,
-the columns of R, free now, make a row's true neighbour more alike to it than other rows are, with tanh for the sign:
+the columns of R, free now, make rows as alike as they are near:
 
-    minimise over R:  - mean over rows i, neighbours j of  log softmax over rows k of  <h_i, h_k> / 2 at j,
+    minimise over R:  - sum over rows i, k of  p_ik log softmax over rows k of  <h_i, h_k> / heat,
+    p_ik = softmax over rows k of  -|z_i - z_k|^2 / (width |z_i - its last neighbour|^2),
     h = tanh(sharpness Z R).
 """
 
@@ -22,13 +23,20 @@ from tikhonet.problem.samples import Reduce, keep, rank_of
 
 TURNS = 50
 """Rounds of the rotation, after which its loss hardly falls."""
-SAMPLE, NEAREST = 2000, 16
+SAMPLE, NEAREST = 5000, 16
 """Rows that directions learn from, and how many of them are neighbours of each."""
 FEWEST = 64
 """With fewer rows the rotation stays as it is."""
-STEPS, BATCH, RATE, HEAT = 200, 256, 0.02, 2.0
+STEPS, BATCH, RATE = 600, 128, 0.02
+WIDTH = 0.3
+"""How fast p falls with the squared distance, in units of that to the last neighbour."""
+COOL, COOL_INSIDE, COOL_FEW = 8, 4, 24
+"""Bits for each unit of heat, since longer codes differ in more bits: of all rows, of one class, where a neighbour is
+less rare, and where many bits cut few axes."""
 SHARPEST = 4.0
 """The sharpness of tanh grows from 1 to this."""
+PART, FAR = 1000, -1e9
+"""Rows whose distances are computed at a time; the likeness of a row to itself, which does not count."""
 
 
 def rotation(Z: Tensor, bits: int, seed: int, reduce: Reduce = keep) -> Tensor:
@@ -53,7 +61,7 @@ def rotations(width: int, n_bits: int, rng: np.random.Generator) -> Floats:
     return directions
 
 
-def neighbourly(Z: Tensor, R: Tensor, seed: int, reduce: Reduce = keep) -> Tensor:
+def neighbourly(Z: Tensor, R: Tensor, seed: int, reduce: Reduce = keep, *, cool: int = COOL) -> Tensor:
     """Directions R of coordinates Z, in units of their spread, turned by what is near what among some of the rows.
 
     All ranks take the same steps, by the same rows of all of them.
@@ -63,18 +71,20 @@ def neighbourly(Z: Tensor, R: Tensor, seed: int, reduce: Reduce = keep) -> Tenso
     R = R / unit((Z @ R).square().mean(0))
     if len(Z) < FEWEST or not R.shape[1]:
         return R
-    near = nearest(Z)
+    near, last = nearest(Z)
+    last = (WIDTH * last).clamp_min(1e-6 * Z.square().sum(1).mean())
     generator = torch.Generator().manual_seed(seed)
     R = R.clone().requires_grad_()
-    adam = torch.optim.Adam([R], lr=RATE)
-    batch, numbers = min(BATCH, len(Z)), torch.arange(min(BATCH, len(Z)), device=Z.device)
+    adam, heat = torch.optim.Adam([R], lr=RATE), R.shape[1] / cool
     for step in range(STEPS):
         adam.param_groups[0]["lr"] = RATE * (1 - 0.95 * step / STEPS)
         sharpness = 1 + (SHARPEST - 1) * step / STEPS
-        rows = torch.randint(len(Z), (batch,), generator=generator)
-        others = near[rows, torch.randint(near.shape[1], (batch,), generator=generator)]
+        rows, drawn = torch.randint(len(Z), (2, BATCH), generator=generator)
+        others = torch.cat([near[rows, torch.randint(near.shape[1], (BATCH,), generator=generator)], drawn])
+        itself = rows[:, None] == others
+        p = (-torch.cdist(Z[rows], Z[others]).square() / last[rows, None]).masked_fill(itself, -torch.inf).softmax(1)
         here, there = (torch.tanh(sharpness * Z[part] @ R) for part in (rows, others))
-        loss = torch.nn.functional.cross_entropy(here @ there.T / HEAT, numbers)
+        loss = torch.nn.functional.cross_entropy((here @ there.T / heat).masked_fill(itself, FAR), p)
         adam.zero_grad()
         loss.backward()
         adam.step()
@@ -86,11 +96,14 @@ def unit(squares: Tensor) -> Tensor:
     return torch.where(squares > 1e-12 * squares.max(), squares.sqrt(), 1.0) if len(squares) else squares
 
 
-def nearest(Z: Tensor) -> Tensor:
-    """The numbers of the rows that are nearest to each row."""
-    distances = Z.square().sum(1) - 2 * Z @ Z.T
-    distances.fill_diagonal_(torch.inf)
-    return distances.topk(min(NEAREST, len(Z) - 1), dim=1, largest=False).indices
+def nearest(Z: Tensor) -> tuple[Tensor, Tensor]:
+    """The numbers of the other rows that are nearest to each row, and the squared distance of the last of them."""
+    found = []
+    for start in range(0, len(Z), PART):
+        squares = torch.cdist(Z[start : start + PART], Z).square_()
+        squares.diagonal(start).fill_(torch.inf)
+        found.append(squares.topk(min(NEAREST, len(Z) - 1), dim=1, largest=False))
+    return torch.cat([part.indices for part in found]), torch.cat([part.values[:, -1] for part in found])
 
 
 def sample(Z: Tensor, reduce: Reduce, most: int = SAMPLE) -> Tensor:

@@ -119,10 +119,11 @@ def nearest(rows: int) -> int:
 
 @dataclass(frozen=True)
 class Hasher(HashMethod):
-    """This library's `BCDHasher`; `parameters` are its own."""
+    """This library's `BCDHasher`; `parameters` are its own, and it sees the labels or none."""
 
     network: Network = field(kw_only=True)
     parameters: dict[str, Any] = field(kw_only=True)
+    labels: bool = True
 
     estimator: ClassVar[type[BCDHasher] | type[BCDClassifier]] = BCDHasher
 
@@ -135,7 +136,7 @@ class Hasher(HashMethod):
 
     def train(self, X: Rows, y: Rows, seed: int, watch: Watch) -> Trained:
         model = BCDHasher(network=self.network, n_bits=self.bits, random_state=seed, **self.parameters)
-        fields = fit(model, X, y, watch)
+        fields = fit(model, X, y if self.labels else None, watch)
         return by_chunks(model.decision_function), fields | {"mixture": model.mixture_.to_dict()}
 
 
@@ -265,7 +266,7 @@ def padded(X: Rows, width: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(np.pad(X.astype(np.float32), ((0, 0), (0, width - X.shape[1]))))
 
 
-def fit(model: BCDHasher | BCDClassifier, X: Rows, y: Rows, watch: Watch) -> dict[str, Any]:
+def fit(model: BCDHasher | BCDClassifier, X: Rows, y: Rows | None, watch: Watch) -> dict[str, Any]:
     """Fit an estimator; the fields of its record. The seconds are with all that is learned on the way (codes, head)."""
     loss = []
 
