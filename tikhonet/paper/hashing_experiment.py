@@ -40,7 +40,8 @@ from tikhonet.paper.unseen_findings import unseen_claims
 FEW = 10_000
 FEWER = 5
 """The part of the passes that shows how soon block coordinate descent is as good as others at the end: one in 5."""
-ORDER = "mixed open bcd fewer words nearest admm penalty adam same short classifier soft sdh pq itq pca random".split()
+ORDER: tuple[str, ...] = ("mixed", "open", "bcd", "fewer", "words", "nearest", "admm", "penalty", "adam", "same")
+ORDER += ("short", "classifier", "soft", "sdh", "pq", "itq", "pca", "random")
 NEIGHBOURS = 8
 FIRST, HARDEST = 3, 3
 """Queries whose neighbours are kept as pictures: the first ones, and of the others those with most wrong ones."""
