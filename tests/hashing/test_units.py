@@ -41,8 +41,12 @@ def test_rows_as_given_keep_their_distances(gaussian):
 def test_a_rotation_leaves_the_neighbours_that_are_found_alone(digits, options):
     X, rotated, y = digits
     y = y[:1000] if options["structure"] == 0.5 else None
-    as_it_is, turned = (found(BCDHasher(**SMALL | options).fit(rows[:1000], y), rows) for rows in (X, rotated))
-    assert turned > as_it_is - 0.03
+
+    def mean(rows):
+        hashers = (BCDHasher(**SMALL | options | {"random_state": seed}).fit(rows[:1000], y) for seed in range(3))
+        return np.mean([found(hasher, rows) for hasher in hashers])
+
+    assert mean(rotated) > mean(X) - 0.03
 
 
 def test_the_units_of_a_column_play_no_part_where_its_spread_is_the_unit(gaussian):

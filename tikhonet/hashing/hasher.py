@@ -61,9 +61,10 @@ class BCDHasher(BCDEstimator):
         true neighbours of those that lose no more than 0.0075 of the labels' mean average precision (`mixture_`). If
         codes without labels find more, it takes the one that finds as many and loses least, up to 0.03 (of those within
         0.005, the one that finds most). It is a third, without a lean, where there are fewer than 200 rows, 0 for
-        numbers and for a similarity, whose codes have an order already, and 1 without y. "open" is for queries whose
-        classes y may not have: all bits are signs of directions of the inputs or of the network's first layer, turned
-        by the labels, each as far as it helps classes held out.
+        numbers and for a similarity, whose codes have an order already. "open" is for queries whose classes y may not
+        have: all bits are signs of directions of the inputs or of the network's first layer, turned by the labels, each
+        as far as it helps classes held out. Without y all bits know neighbours: with "auto" they are signs of
+        directions of the inputs, with 1 the network learns them, as it does where weights are few or bounded.
     units : {"auto", "given", "spread"}, default="auto"
         The units in which rows are near to each other: each column's as given, so that distances stay what they are, or
         that of its own spread. "auto" takes columns as given where they are numbers of one kind, such as pixels or
@@ -168,6 +169,7 @@ class BCDHasher(BCDEstimator):
             target = replace(target, related=True)
         if self.structure == "open":
             self._check_open(supervision.kind)
+        if self.structure == "open" or (y is similarity is None and self.structure == "auto" and not self._limited()):
             target = replace(target, opens=True)
         return self._keep(fit(inputs.shaped(self), rows, target, last=self._last), inputs)
 
@@ -206,12 +208,16 @@ class BCDHasher(BCDEstimator):
                 "structure",
                 f'structure="open" needs one class a row in y, or no y, got {kind}; use structure="auto"',
             )
-        if self.constraint is not None or self._budget() is not None or self.codes == "classes":
+        if self._limited() or self.codes == "classes":
             raise ArgumentError(
                 "structure",
                 'structure="open" takes no constraint, no budget of weights and no codes="classes", since it keeps at '
                 'most one layer of the network; leave them out or use structure="auto"',
             )
+
+    def _limited(self) -> bool:
+        """Whether few or certain weights are asked for, which are those of a network."""
+        return self.constraint is not None or self._budget() is not None
 
     @property
     def report_(self) -> CodeReport:

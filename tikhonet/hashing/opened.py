@@ -30,9 +30,10 @@ from tikhonet.descent.stationarity import Stationarity
 from tikhonet.estimators.solvers import Course, Trained
 from tikhonet.hashing.codes import pack, signs
 from tikhonet.hashing.directions import rotation, sample, unit
-from tikhonet.hashing.structure import principal_axes
+from tikhonet.hashing.structure import Structure, principal_axes
 from tikhonet.hashing.ties import average_precision, count_by
 from tikhonet.network.graph import BIAS, Network, Weights
+from tikhonet.problem.samples import keep
 from tikhonet.trainer.training import Epoch
 
 ROWS = 5000
@@ -125,7 +126,10 @@ def train_open(
 
     if last is None:
         pull, view = choose(replace(course, watch=None), X, targets, classes, bits, given)
-        last = directions(view, X, classes, bits, pull=pull, seed=course.seed, watch=heard)
+        if pull:
+            last = directions(view, X, classes, bits, pull=pull, seed=course.seed, watch=heard)
+        else:
+            last = by_nearness(view, X, bits, course.seed)
     network, W, V = last.network(course.problem.network)
     outputs = last.scores(course.X)
     if not torch.isfinite(outputs).all():
@@ -209,6 +213,18 @@ def directions(
     R = turned(Z[:, : len(R)], classes, R, pull, seed, epochs, watch)
     D = axes[:, : len(R)] @ R
     return Opened(D, mean @ D, pull, view)
+
+
+def by_nearness(view: View, X: Tensor, bits: int, seed: int) -> Opened:
+    """Directions, and thresholds where many bits cut few axes, for rows that nobody has labels of."""
+    F = view(X)
+    mean, weight = F.mean(0), F.new_ones(len(F))
+    found = Structure.fit(F - mean, weight, bits, seed)
+    found = found.turned(found.beside(F - mean), F, F, weight, bits, seed=seed, reduce=keep, last=True)
+    assert found.directions is not None
+    along, thresholds = found.directions.to(F).split([found.axes.shape[1], int(found.constant)])
+    D = found.axes[:, : len(along)] @ along
+    return Opened(D, mean @ D - thresholds.sum(0), 0.0, view)
 
 
 def turned(Z: Tensor, classes: Tensor, R: Tensor, pull: float, seed: int, epochs: int, watch: Watch | None) -> Tensor:
