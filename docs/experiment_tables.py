@@ -200,10 +200,12 @@ def ablation_table(folder: str) -> str:
     results = run_of(folder)[1]
     lines = []
     for row in results.rows.values():
-        difference = results.difference(row).words.removesuffix(" points") if row.name != "default" else ""
+        difference = results.difference(row)
+        gap = signed(row.less(results.rows["default"])) if row.name != "default" else ""
+        chance = f"{difference.p:.2g}" if difference.p == difference.p else ""
         cosine = f"{row.cosine:.3f}" if row.cosine == row.cosine else ""
-        lines.append([row.ingredient, row.title, mean(row.scores), difference, cosine])
-    head = ["exchanged", "variant", "test error %", "against the trainer, paired", "cosine, least of a layer"]
+        lines.append([row.ingredient, row.title, mean(row.scores), gap, chance, cosine])
+    head = ["exchanged", "variant", "test error %", "against the trainer, paired", "p (t)", "cosine, least of a layer"]
     known = {row.title: [asdict(record) for record in row.records] for row in results.rows.values()}
     return markdown(head, lines) + basis(folder, known)
 

@@ -147,12 +147,15 @@ def with_errors(results, **errors):
 def test_differences_are_paired_by_seed(results):
     found = with_errors(results, default=(3.0, 5.0), backprop=(3.1, 5.3))
     difference = found.difference(found.rows["backprop"])
-    assert difference == pytest.approx((0.2, 0.1))
+    assert difference == pytest.approx((0.2, 0.1, 0.295), abs=1e-3)
     assert math.isnan(found.difference(found.rows["default"]).mean)
 
 
-@pytest.mark.parametrize(("higher", "verdict"), [((3.9, 6.1), True), ((3.0, 5.1), False), ((None, None), True)])
-def test_an_ingredient_helps_where_the_error_without_it_is_higher_by_two_standard_errors(results, higher, verdict):
+@pytest.mark.parametrize(
+    ("higher", "verdict"),
+    [((4.0, 6.01), True), ((3.9, 6.1), None), ((3.0, 5.1), None), ((2.0, 4.01), False), ((None, None), True)],
+)
+def test_an_ingredient_helps_where_the_error_without_it_is_higher_beyond_chance(results, higher, verdict):
     found = with_errors(results, default=(3.0, 5.0), metric_none=higher)
     assert all_worse(found, "metric-none").holds is verdict
 

@@ -215,6 +215,7 @@ class AblationExperiment(Experiment):
             Column("standard error", lambda row: row.spread, "{:.2f}".format, wide=True),
             Column("against the trainer", lambda row: results.difference(row).mean, "{:+.2f}".format),
             Column("standard error, paired", lambda row: results.difference(row).error, "{:.2f}".format),
+            Column("p, paired t", lambda row: results.difference(row).p, "{:.2g}".format, wide=True),
             Column("cosine", lambda row: row.cosine, "{:.4f}".format, under="least of a layer"),
             Column("CPU s", lambda row: row.seconds),
         ]

@@ -6,33 +6,31 @@ import math
 from statistics import fmean
 from typing import NamedTuple
 
-from tikhonet.paper.comparison import Claim, Comparison, Finding, Row, standard_error
+from tikhonet.paper.comparison import CHANCE, Claim, Comparison, Finding, Row, by_chance, standard_error
 from tikhonet.paper.figures import Axis, Dots, Line, Lines, Point
 from tikhonet.paper.sheets import Figure
 
 DEFAULT = "default"
-SURE = 2.0
-"""Standard errors from which on a difference counts."""
 NEAR = 0.99
 """A cosine from which on two directions are one, to first order."""
 LINES = ("stochastic", "proximal", "printed", "sgd", "reference")
 
 
 class Difference(NamedTuple):
-    """A mean over seeds and its standard error; NaN where there are too few of them."""
+    """A mean over seeds, its standard error and the p of a paired t test; NaN where there are too few of them."""
 
     mean: float
     error: float
+    p: float
 
     @property
     def words(self) -> str:
         known = "" if math.isnan(self.error) else f" ± {self.error:.2f}"
-        return f"{self.mean:+.2f}{known} points"
+        return f"{self.mean:+.2f}{known} points" + ("" if math.isnan(self.p) else f" (p = {self.p:.2g})")
 
     @property
-    def positive(self) -> bool | None:
-        """Whether it is more than chance; None where the seeds are too few to tell."""
-        return None if math.isnan(self.error) else self.mean > SURE * self.error
+    def beyond_chance(self) -> bool:
+        return self.p < CHANCE
 
 
 class AblationRow(Row):
@@ -72,7 +70,7 @@ class Ablation(Comparison[AblationRow]):
     def difference(self, row: AblationRow, other: str = DEFAULT) -> Difference:
         """The row's error less the trainer's, over the seeds that both have."""
         gaps = row.less(self.rows[other]) if other in self.rows and row.name != other else []
-        return Difference(fmean(gaps) if gaps else math.nan, standard_error(gaps))
+        return Difference(fmean(gaps) if gaps else math.nan, standard_error(gaps), by_chance(gaps))
 
     def variants(self, *ingredients: str) -> list[AblationRow]:
         """The rows in which one of these was exchanged, unless they diverged."""
@@ -110,24 +108,27 @@ def as_good(results: Ablation, ingredient: str) -> Finding:
         return Finding("It was not run.", None)
     differences = [results.difference(row) for row in rows]
     known = not any(math.isnan(difference.error) for difference in differences)
-    same = all(abs(difference.mean) <= SURE * difference.error for difference in differences)
-    return Finding(compared(results, rows), same if known else None)
+    differs = any(difference.beyond_chance for difference in differences)
+    return Finding(compared(results, rows), not differs if known else None)
 
 
 def all_worse(results: Ablation, name: str) -> Finding:
-    """Whether all rows of this name, or whose names begin with it, have a higher error; diverged ones have."""
+    """Whether the best row of this name, or whose name begins with it, has a higher error; diverged ones have."""
     rows = [row for row in results.rows.values() if row.name == name or (name[-1] == "-" and row.name.startswith(name))]
     if not rows:
         return Finding("It was not run.", None)
-    worse = [True if math.isnan(row.score) else results.difference(row).positive for row in rows]
-    return Finding(compared(results, rows), None if None in worse else all(worse))
+    ended = [row for row in rows if not math.isnan(row.score)]
+    if not ended:
+        return Finding(compared(results, rows), True)
+    best = results.difference(min(ended, key=lambda row: row.score))
+    return Finding(compared(results, rows), best.mean > 0 if best.beyond_chance else None)
 
 
 def none_better(results: Ablation, *ingredients: str) -> Finding:
     rows = results.variants(*ingredients)
     if not rows:
         return Finding("They were not run.", None)
-    lower = {row.name: (d := results.difference(row)).mean < -SURE * d.error for row in rows}
+    lower = {row.name: (d := results.difference(row)).mean < 0 and d.beyond_chance for row in rows}
     unknown = any(math.isnan(results.difference(row).error) for row in rows)
     better = [row for row in rows if lower[row.name]]
     shown = better or [min(rows, key=lambda row: row.score)]

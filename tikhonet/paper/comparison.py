@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from scipy import stats
+
 from tikhonet.paper.figures import Axis, Dots, Values
 from tikhonet.paper.records import Record, RecordError
 
 ORDER = ("printed", "proximal", "stochastic", "sgd", "reference")
 """The families of methods, in the order of the page's rows."""
+CHANCE = 0.05
+"""The p from which on a difference may be chance: two standard errors over few seeds say little."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,13 @@ class Row:
 def standard_error(values: Sequence[float]) -> float:
     """That of the mean of these values; NaN where there are too few."""
     return stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+
+
+def by_chance(gaps: Sequence[float]) -> float:
+    """The p of a t test of paired differences; NaN where there are too few, or where all are zero."""
+    if len(gaps) < 2 or not any(gaps):
+        return math.nan
+    return float(stats.ttest_1samp(gaps, 0.0).pvalue) if standard_error(gaps) else 0.0
 
 
 R = TypeVar("R", bound=Row)

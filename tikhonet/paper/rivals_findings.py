@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from statistics import fmean
 
-from tikhonet.paper.comparison import Claim, Finding
+from tikhonet.paper.comparison import CHANCE, Claim, Finding
 from tikhonet.paper.figures import Axis, Line, Lines, Point
 from tikhonet.paper.rivals_results import Paired, Race, Rival
 from tikhonet.paper.sheets import short
@@ -14,8 +14,6 @@ SOONER = 2.5
 """How many times sooner the trainer should be at an error than the fastest rival."""
 SURE = 2.0
 """Standard errors by which its error should be the lowest."""
-CHANCE = 0.05
-"""The p of a paired t test from which on that may be chance: two standard errors over few seeds say little."""
 SHOWN = 5
 """Rivals whose curves are drawn at each length: the best."""
 

@@ -9,7 +9,7 @@ from statistics import fmean, median_high
 
 from scipy import stats
 
-from tikhonet.paper.comparison import Comparison, Row, standard_error
+from tikhonet.paper.comparison import Comparison, Row, by_chance, standard_error
 from tikhonet.paper.records import Record, RecordError
 
 GOALS = {
@@ -135,9 +135,8 @@ class Paired:
         gaps = ours.less(other)
         if len(gaps) < 2 or not any(gaps):
             return None
-        error = standard_error(gaps)
-        t_test = float(stats.ttest_1samp(gaps, 0.0).pvalue) if error else 0.0
-        return cls(len(gaps), fmean(gaps), error, t_test, float(stats.wilcoxon(gaps).pvalue))
+        wilcoxon = float(stats.wilcoxon(gaps).pvalue)
+        return cls(len(gaps), fmean(gaps), standard_error(gaps), by_chance(gaps), wilcoxon)
 
     def __str__(self) -> str:
         return (
