@@ -7,9 +7,11 @@ from sklearn.decomposition import PCA
 
 from tests.estimators.samples import HASHER, blobs
 from tikhonet.hashing import BCDHasher, evaluate, neighbour_recall
+from tikhonet.hashing.codes import pack
 from tikhonet.hashing.directions import rotation
 from tikhonet.hashing.frontier import MOST, SLACK, Share, chosen, unbeaten
 from tikhonet.hashing.structure import Structure, principal_axes
+from tikhonet.paper.baselines.classical_hashes import ITQ, as_rows
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +119,22 @@ def test_without_labels_all_bits_know_neighbours(digits):
     X, _ = digits
     hasher = BCDHasher(n_bits=32, random_state=0).fit(X[:1297])
     assert hasher.mixture_.bits == 32
-    queries, base = hasher.transform(X[1297:]), hasher.transform(X[:1297])
-    assert neighbour_recall(queries, X[1297:], base, X[:1297], k=20).expected > 0.5
+    itq = ITQ(32).fit(X[:1297], None, 0)
+
+    def found(codes):
+        return neighbour_recall(codes(X[1297:]), X[1297:], codes(X[:1297]), X[:1297], k=20).expected
+
+    assert found(hasher.transform) > found(lambda rows: pack(itq.scores(as_rows(rows)).numpy())) > 0.5
     assert hasher.report_.distinct > 800
+
+
+@pytest.mark.parametrize("options", [{"structure": 1}, {"constraint": "nonnegative"}, {"sparsity": 0.5}])
+def test_without_labels_the_network_learns_bits_where_it_is_asked_to_or_weights_are_limited(options):
+    X, _ = blobs(240)
+    hashers = [BCDHasher(**HASHER | changed).fit(X) for changed in (options, {})]
+    keys = [[check.key for check in hasher.certificate_.checks] for hasher in hashers]
+    assert {hasher.mixture_.bits for hasher in hashers} == {hashers[0].n_bits}
+    assert ["classes" in own for own in keys] == [False, True]
 
 
 def test_a_saved_hasher_says_what_its_bits_know(both, tmp_path, digits):
