@@ -131,6 +131,7 @@ def standard_error(values: Sequence[float]) -> float:
 
 def by_chance(gaps: Sequence[float]) -> float:
     """The p of a t test of paired differences; NaN where there are too few, or where all are zero."""
+    gaps = [round(gap, 9) for gap in gaps]  # equal ones must be equal, whatever they are differences of
     if len(gaps) < 2 or not any(gaps):
         return math.nan
     return float(stats.ttest_1samp(gaps, 0.0).pvalue) if standard_error(gaps) else 0.0
