@@ -27,6 +27,9 @@ WAYS = (
     "itq",
 )
 WAYS += ("pca", "random")
+FREE = {"hashing-mnist-small": "MNIST", "hashing-cifar10-small": "CIFAR-10", "hashing-digits": "digits"}
+"""Runs in which ways without labels are compared by the neighbours that they find."""
+LENGTHS = (16, 32, 48, 64)
 CODES = ("distinct codes (entropy, bits)", "first five tied %")
 
 
@@ -150,6 +153,21 @@ def length_table(folder: str) -> str:
     return markdown(head, rows) + basis(folder, by(records(folder), "method"))
 
 
+@table
+def hashing_unlabelled() -> str:
+    """What finds true neighbours without any labels, by bits and by the query's real scores, at every length."""
+    rows, used = [], {}
+    for folder, title in FREE.items():
+        for own in (by(records(folder), "way")[way] for way in ("nearest", "itq", "pca", "random", "pq")):
+            shares = [[r["neighbours"]["neighbour_recall"] for r in own if r["bits"] == bits] for bits in LENGTHS]
+            rows.append(
+                [title, own[0]["title"], *(mean(share, 3) for share in shares), f"{fmean(field(own, 'seconds')):.1f}"]
+            )
+            used[f"{own[0]['title']}, {title}"] = own
+    head = ["", "neighbours found", *(f"{bits} bits" for bits in LENGTHS), "seconds"]
+    return markdown(head, rows) + basis("`, `results/".join(FREE), used, trials="3 trials of every length")
+
+
 TABLES |= {
     "hashing-full-mnist": partial(neighbour_table, "hashing-mnist", 48),
     "hashing-full-cifar10": partial(neighbour_table, "hashing-cifar10-shallow", 48),
@@ -183,3 +201,19 @@ def hashing_gist() -> str:
     ]
     lengths = [f"{bits} bits" for bits in next(iter(found.values()))]
     return markdown(["label mAP", *lengths, *CODES], rows) + basis_of(run, "± over three seeds.")
+
+
+@table
+def hashing_tuning() -> str:
+    """The settings that were tried for each way, by what their label mAP adds up to over the sets."""
+    run, rows = measured("tune_hashing"), []
+    for way, own in by(run["values"]["trials"], "way").items():
+        ranked = by(own, "settings").values()
+        ranked = sorted(ranked, key=lambda found: -sum(field(found, "precision")))
+        for place, found in enumerate(ranked):
+            settings = ", ".join(f"{name} {value:g}" for name, value in found[0]["settings"].items())
+            cells = [f"{line['precision']:.4f} / {line['within']:.3f}" for line in found]
+            rows.append([way if not place else "", settings, *cells, span(field(found, "seconds"))])
+    sets = dict.fromkeys(line["set"] for line in run["values"]["trials"])
+    head = ["way", "settings", *(f"{name}: label mAP / precision within 2" for name in sets), "seconds"]
+    return markdown(head, rows) + basis_of(run)
