@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from hypothesis import strategies as st
@@ -156,10 +155,9 @@ def make_samples(problem: Problem, seed: int, rows: int = 7, weighted: bool = Fa
     return Samples(X, targets, weight, chunk_rows)
 
 
-def make_point(problem: Problem, seed: int, **options: Any) -> tuple[Samples, Blocks]:
-    """Samples with these options of `make_samples`, and random feasible blocks."""
-    samples = make_samples(problem, seed, **options)
-    return samples, initial_blocks(problem, samples, seed)
+def make_blocks(problem: Problem, samples: Samples, seed: int) -> Blocks:
+    """Random feasible blocks."""
+    return initial_blocks(problem, samples, seed)
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:

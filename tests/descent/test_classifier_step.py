@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import oracles
-from tests.strategies import LOSSES, SETS, make_point, make_samples, normal, problems, seeds
-from tikhonet import Blocks, Everything, Network, NonNegative, Problem, Samples, Softmax, SquaredHinge, initial_blocks
+from tests.strategies import LOSSES, SETS, make_blocks, make_samples, normal, problems, seeds
+from tikhonet import Blocks, Everything, Network, NonNegative, Problem, Samples, Softmax, SquaredHinge
 from tikhonet.descent.linear import update_classifier
 
 FREE, BOX = SETS[0], SETS[-1]
@@ -31,7 +31,8 @@ def on_features(problem: Problem, features: torch.Tensor, labels: torch.Tensor, 
 @given(data=st.data(), seed=seeds, rho=st.sampled_from([0.1, 1.0]), weighted=st.booleans())
 def test_the_classifier_minimises_the_written_objective(loss, set_, data, seed, rho, weighted):
     problem = data.draw(problems(losses=[loss], sets=[set_]))
-    samples, blocks = make_point(problem, seed, weighted=weighted)
+    samples = make_samples(problem, seed, weighted=weighted)
+    blocks = make_blocks(problem, samples, seed)
     found = update_classifier(problem, blocks, samples, rho, tol=1e-10, max_iter=5000)
     program = oracles.classifier(problem, blocks, samples, rho)
     expected, least = program.minimum()
@@ -50,7 +51,8 @@ def test_without_a_proximal_term_the_least_value_is_reached(loss, set_, data, se
     # unbounded set few samples may put it far away, where first-order steps take long to go.
     ridge = 0.1 if loss == Softmax() else 0.0
     problem = replace(data.draw(problems(losses=[loss], sets=[set_])), ridge_V=ridge)
-    samples, blocks = make_point(problem, seed, rows=30 if isinstance(set_, (Everything, NonNegative)) else 7)
+    samples = make_samples(problem, seed, rows=30 if isinstance(set_, (Everything, NonNegative)) else 7)
+    blocks = make_blocks(problem, samples, seed)
     found = update_classifier(problem, blocks, samples, 0.0, tol=1e-9, max_iter=5000)
     program = oracles.classifier(problem, blocks, samples, 0.0)
     assert program.value({"V": found.point}) == pytest.approx(program.minimum()[1], abs=1e-7)
@@ -79,7 +81,7 @@ def test_the_solution_states_its_residual_gradient_and_scale_in_float64(loss, dt
     exact = make_samples(problem, seed, rows=9, weighted=weighted)
     weight = exact.weight.to(dtype) if weighted else None
     samples = Samples(exact.X.to(dtype), exact.targets.to(dtype), weight, chunk_rows=4)
-    blocks = initial_blocks(problem, samples, seed)
+    blocks = make_blocks(problem, samples, seed)
     found = update_classifier(problem, blocks, samples, rho, tol=0.1, max_iter=3)
     program = oracles.classifier(problem, blocks, samples, rho)
     zero = {"V": torch.zeros_like(blocks.V)}
@@ -94,7 +96,8 @@ def test_the_solution_states_its_residual_gradient_and_scale_in_float64(loss, dt
 def test_the_ridge_is_the_number_that_was_given(loss):
     # 0.1 rounded to float32 would leave a gradient of 1e-9 behind.
     problem = Problem(Network.chain([3, 4]), loss, ridge_V=0.1)
-    samples, blocks = make_point(problem, 0)
+    samples = make_samples(problem, 0)
+    blocks = make_blocks(problem, samples, 0)
     found = update_classifier(problem, blocks, samples, 0.0, tol=1e-13, max_iter=5000)
     gradient = oracles.classifier(problem, blocks, samples, 0.0).gradient({"V": found.point})["V"]
     assert np.linalg.norm(gradient) <= 1e-12 * found.scale
@@ -116,7 +119,8 @@ def test_an_early_end_means_that_the_residual_is_below_the_tolerance(loss, seed,
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_max_iter_bounds_the_steps(loss):
     problem = Problem(Network.chain([3, 4]), loss, V_set=BOX)
-    samples, blocks = make_point(problem, 0)
+    samples = make_samples(problem, 0)
+    blocks = make_blocks(problem, samples, 0)
     found = update_classifier(problem, blocks, samples, 0.1, tol=1e-12, max_iter=2)
     assert found.steps <= 2
 
@@ -124,7 +128,8 @@ def test_max_iter_bounds_the_steps(loss):
 @settings(max_examples=12)
 @given(problem=problems(), seed=seeds, rho=rhos, max_iter=st.integers(1, 10))
 def test_the_objective_is_never_above_that_of_the_start(problem, seed, rho, max_iter):
-    samples, blocks = make_point(problem, seed, weighted=True)
+    samples = make_samples(problem, seed, weighted=True)
+    blocks = make_blocks(problem, samples, seed)
     found = update_classifier(problem, blocks, samples, rho, max_iter=max_iter)
     before = problem.objective(blocks, samples).total
     after = problem.objective(replace(blocks, V=found.point), samples).total
@@ -134,7 +139,8 @@ def test_the_objective_is_never_above_that_of_the_start(problem, seed, rho, max_
 @settings(max_examples=12)
 @given(problem=problems(), seed=seeds, rho=st.sampled_from([0.1, 1.0]))
 def test_integer_weights_are_repetitions(problem, seed, rho):
-    once, blocks = make_point(problem, seed, rows=4)
+    once = make_samples(problem, seed, rows=4)
+    blocks = make_blocks(problem, once, seed)
     times = torch.tensor([1, 3, 0, 2])
     weighted = replace(once, weight=times.double())
     repeated = replace(once, X=once.X.repeat_interleave(times, 0), targets=once.targets.repeat_interleave(times, 0))
@@ -148,7 +154,8 @@ def test_integer_weights_are_repetitions(problem, seed, rho):
 @settings(max_examples=12)
 @given(problem=problems(), seed=seeds, rho=st.sampled_from([0.1, 1.0]), chunk_rows=st.integers(1, 6))
 def test_chunked_equals_whole(problem, seed, rho, chunk_rows):
-    whole, blocks = make_point(problem, seed, weighted=True, chunk_rows=100)
+    whole = make_samples(problem, seed, weighted=True, chunk_rows=100)
+    blocks = make_blocks(problem, whole, seed)
     chunked = replace(whole, chunk_rows=chunk_rows)
     one, two = (update_classifier(problem, blocks, s, rho, tol=1e-13, max_iter=5000) for s in (whole, chunked))
     torch.testing.assert_close(one.point, two.point, atol=1e-10, rtol=0)
@@ -159,7 +166,8 @@ def test_chunked_equals_whole(problem, seed, rho, chunk_rows):
 @pytest.mark.parametrize("where", ["U", "V"])
 def test_what_is_not_finite_shows_in_the_residual(loss, set_, where):
     problem = Problem(Network.chain([3, 4]), loss, V_set=set_)
-    samples, blocks = make_point(problem, 0)
+    samples = make_samples(problem, 0)
+    blocks = make_blocks(problem, samples, 0)
     {"U": blocks.U[1], "V": blocks.V}[where][0, 0] = torch.nan
     assert np.isnan(update_classifier(problem, blocks, samples, 1.0).residual)
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import oracles
-from tests.strategies import LIFTS, LOSSES, make_point, make_samples, problems, seeds
-from tikhonet import Blocks, Network, Problem, Samples, Tikhonov, initial_blocks
+from tests.strategies import LIFTS, LOSSES, make_blocks, make_samples, problems, seeds
+from tikhonet import Blocks, Network, Problem, Samples, Tikhonov
 from tikhonet.descent.convex import Solution
 from tikhonet.descent.feature_step import curvature, update_features
 from tikhonet.problem.tikhonov import stacked_layers, tikhonov_matrix
@@ -41,7 +41,8 @@ def all_groups(problem: Problem, blocks: Blocks, samples: Samples, rho: float, *
 def test_features_minimise_the_written_objective(lift, loss, data, seed, rho):
     problem = data.draw(problems(lifts=[lift], losses=[loss]))
     group = data.draw(groups(problem))
-    samples, blocks = make_point(problem, seed, rows=4)
+    samples = make_samples(problem, seed, rows=4)
+    blocks = make_blocks(problem, samples, seed)
     found = update_features(problem, blocks, samples, rho, group, tol=1e-11, max_iter=20000)
     program = oracles.features(problem, blocks, samples, rho, group)
     expected, least = program.minimum()
@@ -61,7 +62,7 @@ def test_the_solution_states_its_residual_gradient_and_scale_in_float64(dtype, d
     group = data.draw(groups(problem))
     exact = make_samples(problem, seed, rows=4)
     samples = Samples(exact.X.to(dtype), exact.targets.to(dtype), chunk_rows=3)
-    blocks = initial_blocks(problem, samples, seed)
+    blocks = make_blocks(problem, samples, seed)
     found = update_features(problem, blocks, samples, rho, group, tol=0.5, max_iter=max_iter)
     assert found.steps <= max_iter
     program = oracles.features(problem, blocks, samples, rho, group)
@@ -74,16 +75,17 @@ def test_the_solution_states_its_residual_gradient_and_scale_in_float64(dtype, d
 
 @given(problem=problems(), seed=seeds, rho=rhos, tol=st.sampled_from([1e-1, 1e-3, 1e-6]))
 def test_an_early_end_means_that_the_residual_is_below_the_tolerance(problem, seed, rho, tol):
-    samples, blocks = make_point(problem, seed)
-    for found in all_groups(problem, blocks, samples, rho, tol=tol, max_iter=20000):
+    samples = make_samples(problem, seed)
+    for found in all_groups(problem, make_blocks(problem, samples, seed), samples, rho, tol=tol, max_iter=20000):
         assert found.steps < 20000
         assert found.relative <= tol * (1 + 1e-6)
 
 
 @given(problem=problems(), seed=seeds, weighted=st.booleans())
 def test_the_relative_residual_does_not_depend_on_the_unit_of_the_weights(problem, seed, weighted):
-    samples, blocks = make_point(problem, seed, weighted=weighted)
+    samples = make_samples(problem, seed, weighted=weighted)
     weight = torch.ones(len(samples), dtype=torch.float64) if samples.weight is None else samples.weight
+    blocks = make_blocks(problem, samples, seed)
     plain, heavy = (
         all_groups(problem, blocks, replace(samples, weight=unit * weight), 0.1, tol=0.3, max_iter=2)
         for unit in (1.0, 64.0)
@@ -93,7 +95,8 @@ def test_the_relative_residual_does_not_depend_on_the_unit_of_the_weights(proble
 
 @given(problem=problems(), seed=seeds, rho=rhos, max_iter=st.integers(1, 30))
 def test_the_objective_is_never_above_that_of_the_start(problem, seed, rho, max_iter):
-    samples, blocks = make_point(problem, seed)
+    samples = make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
     start = problem.objective(blocks, samples).total
     for found in all_groups(problem, blocks, samples, rho, tol=1e-9, max_iter=max_iter):
         moved = replace(blocks, U=blocks.U | found.point)
@@ -103,7 +106,8 @@ def test_the_objective_is_never_above_that_of_the_start(problem, seed, rho, max_
 
 @given(problem=problems(), seed=seeds, rho=rhos)
 def test_a_start_at_the_minimiser_ends_at_once(problem, seed, rho):
-    samples, blocks = make_point(problem, seed)
+    samples = make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
     group = problem.feature_groups()[0]
     for _ in range(4):  # each solve is at least ten times as exact as its start
         blocks = replace(blocks, U=blocks.U | update_features(problem, blocks, samples, 0.0, group, tol=1e-14).point)
@@ -115,7 +119,8 @@ def test_a_start_at_the_minimiser_ends_at_once(problem, seed, rho):
 
 @given(problem=problems(), seed=seeds, rho=rhos, chunk_rows=st.integers(1, 6))
 def test_chunked_equals_whole(problem, seed, rho, chunk_rows):
-    whole, blocks = make_point(problem, seed, weighted=True, chunk_rows=100)
+    whole = make_samples(problem, seed, weighted=True, chunk_rows=100)
+    blocks = make_blocks(problem, whole, seed)
     settings = {"tol": 1e-14, "max_iter": 5000}
     chunked = all_groups(problem, blocks, replace(whole, chunk_rows=chunk_rows), rho, **settings)
     for part, full in zip(chunked, all_groups(problem, blocks, whole, rho, **settings), strict=True):
@@ -127,7 +132,7 @@ def test_chunked_equals_whole(problem, seed, rho, chunk_rows):
 @given(problem=problems(), seed=seeds)
 def test_weights_leave_every_samples_own_minimiser_as_it_is(problem, seed):
     plain, weighted = (make_samples(problem, seed, weighted=weighted) for weighted in (False, True))
-    blocks = initial_blocks(problem, plain, seed)
+    blocks = make_blocks(problem, plain, seed)
     for one, two in zip(
         all_groups(problem, blocks, plain, 0.1), all_groups(problem, blocks, weighted, 0.1), strict=True
     ):
@@ -138,7 +143,7 @@ def test_weights_leave_every_samples_own_minimiser_as_it_is(problem, seed):
 def test_the_curvature_bounds_the_hessian_closely_and_the_convexity_from_below(data, seed, rho):
     problem = data.draw(problems())
     group = data.draw(groups(problem))
-    blocks = make_point(problem, seed)[1]
+    blocks = make_blocks(problem, make_samples(problem, seed), seed)
     hessian = dense_hessian(problem, group, blocks, rho)
     diagonal, convexity = curvature(problem, group, blocks.V, blocks.W, rho)
     spectrum = torch.linalg.eigvalsh(hessian / diagonal.sqrt() / diagonal.sqrt()[:, None])
@@ -163,7 +168,8 @@ def dense_hessian(problem: Problem, group: tuple[int, ...], blocks: Blocks, rho:
 def test_the_number_of_steps_does_not_depend_on_the_unit_of_gamma(lift):
     # With V = 0 and rho = 0 the sub-problem is gamma times one and the same.
     network = Network.chain([3, 4, 2, 3])
-    samples, blocks = make_point(Problem(network), 0)
+    samples = make_samples(Problem(network), 0)
+    blocks = make_blocks(Problem(network), samples, 0)
     blocks = replace(blocks, V=torch.zeros_like(blocks.V))
     plain, small, large = (
         update_features(problem, blocks, samples, 0.0, problem.feature_groups()[-1], tol=1e-4)
@@ -174,7 +180,8 @@ def test_the_number_of_steps_does_not_depend_on_the_unit_of_gamma(lift):
 
 def test_layers_of_unequal_curvature_are_solved_as_exactly():
     problem = Problem(Network.paper(4), gamma=0.1)
-    samples, blocks = make_point(problem, 0)
+    samples = make_samples(problem, 0)
+    blocks = make_blocks(problem, samples, 0)
     blocks = replace(blocks, V=10 * blocks.V)
     found = update_features(problem, blocks, samples, 0.1, (1, 2, 3), tol=1e-9, max_iter=3000)
     assert found.steps < 3000
@@ -188,7 +195,8 @@ def test_layers_of_unequal_curvature_are_solved_as_exactly():
 def test_units_of_unequal_curvature_cost_few_steps(lift):
     # Weights that leave some units of the first layer are a hundred times as large as those that leave the others.
     problem = Problem(Network.chain([6, 6, 6]), lift=lift, gamma=0.1)
-    samples, blocks = make_point(problem, 0)
+    samples = make_samples(problem, 0)
+    blocks = make_blocks(problem, samples, 0)
     blocks.W[2, 1] = torch.eye(6, dtype=torch.float64) * torch.tensor([100.0, 100, 1, 1, 1, 1])
     assert update_features(problem, blocks, samples, 0.0, (1,), tol=1e-6, max_iter=400).steps <= 20
 
@@ -198,7 +206,8 @@ def test_units_of_unequal_curvature_cost_few_steps(lift):
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_what_is_not_finite_shows_in_the_residual(lift, where, value):
     problem = Problem(Network.chain([3, 4, 3], bias=True), lift=lift)
-    samples, blocks = make_point(problem, 0)
+    samples = make_samples(problem, 0)
+    blocks = make_blocks(problem, samples, 0)
     {"U": blocks.U[2], "V": blocks.V, "W": blocks.W[2, 1]}[where][0, 0] = value
     assert not np.isfinite(update_features(problem, blocks, samples, 1.0, problem.feature_groups()[0]).residual)
 
@@ -217,8 +226,9 @@ def test_the_tikhonov_lift_solves_all_layers_jointly():
 
 @given(problem=problems(), seed=seeds, rho=rhos)
 def test_any_guess_leads_to_the_same_minimiser(problem, seed, rho):
-    samples, blocks = make_point(problem, seed)
-    guess = initial_blocks(problem, samples, seed + 1).U
+    samples = make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
+    guess = make_blocks(problem, samples, seed + 1).U
     group = problem.feature_groups()[-1]
     settings = {"tol": 1e-11, "max_iter": 20000}
     plain = update_features(problem, blocks, samples, rho, group, **settings)

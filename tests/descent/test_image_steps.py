@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import oracles
-from tests.descent.test_weight_step import check_against_oracle
-from tests.strategies import LIFTS, SETS, make_point, make_samples, normal, problems, seeds
+from tests.strategies import LIFTS, SETS, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (
     BIAS,
     BlockDescent,
@@ -46,14 +45,26 @@ GROUPED = Network.sequential((2, 3, 3), Conv2d(4, 2, groups=2), Conv2d(4, 2, gro
 @given(data=st.data(), seed=seeds, rho=st.sampled_from([0.1, 1.0]), weighted=st.booleans())
 def test_filters_minimise_the_written_objective(lift, data, seed, rho, weighted):
     problem = data.draw(problems(lifts=[lift], images=True))
-    check_against_oracle(problem, seed, rho, weighted, rows=5)
+    check_weights(problem, seed, rho, weighted)
 
 
 @pytest.mark.parametrize("set_", SETS, ids=str)
 @pytest.mark.parametrize("lift", LIFTS, ids=str)
 def test_groups_are_fitted_each_to_its_own_patches_within_one_set(lift, set_):
-    problem = Problem(GROUPED, lift=lift, gamma=(0.5, 1.0, 2.0), W_set=set_, ridge_W=0.1)
-    check_against_oracle(problem, 0, 0.1, True, rows=5)
+    check_weights(Problem(GROUPED, lift=lift, gamma=(0.5, 1.0, 2.0), W_set=set_, ridge_W=0.1), 0, 0.1, True)
+
+
+def check_weights(problem, seed, rho, weighted):
+    samples = make_samples(problem, seed, rows=5, weighted=weighted)
+    blocks = make_blocks(problem, samples, seed)
+    found = update_weights(problem, blocks, samples, rho, tol=1e-10, max_iter=5000)
+    program = oracles.weights(problem, blocks, samples, rho)
+    expected, least = program.minimum()
+    for edge, matrix in found.point.items():
+        np.testing.assert_allclose(matrix, expected[edge], atol=1e-6)
+        assert problem.edge_set(edge).contains(matrix)
+    assert program.value(found.point) == pytest.approx(least, abs=1e-7)
+    assert program.residual(found.point) <= 1e-8 * (1 + found.scale)
 
 
 @pytest.mark.parametrize("lift", LIFTS, ids=str)
@@ -62,7 +73,8 @@ def test_groups_are_fitted_each_to_its_own_patches_within_one_set(lift, set_):
 def test_features_minimise_the_written_objective(lift, data, seed, rho):
     problem = data.draw(problems(lifts=[lift], images=True))
     group = data.draw(st.sampled_from(problem.feature_groups()))
-    samples, blocks = make_point(problem, seed, rows=3)
+    samples = make_samples(problem, seed, rows=3)
+    blocks = make_blocks(problem, samples, seed)
     found = update_features(problem, blocks, samples, rho, group, tol=1e-11, max_iter=20000)
     program = oracles.features(problem, blocks, samples, rho, group)
     expected, least = program.minimum()
@@ -74,8 +86,8 @@ def test_features_minimise_the_written_objective(lift, data, seed, rho):
 @settings(max_examples=20)
 @given(problem=problems(lifts=[Tikhonov()], losses=[Squared()], images=True), seed=seeds)
 def test_propositions_1_and_2_hold_with_gamma_q_and_p_as_matrices(problem, seed):
-    network = problem.network
-    samples, blocks = make_point(problem, seed)
+    network, samples = problem.network, make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
     U, V, W = blocks.U, blocks.V, blocks.W
     gamma, Q, P = tikhonov_factor(problem, W), tikhonov_matrix(problem, W), select_last(network)
     # Gamma by its blocks, each written tap by tap.
@@ -113,7 +125,8 @@ def test_propositions_1_and_2_hold_with_gamma_q_and_p_as_matrices(problem, seed)
 @settings(max_examples=15)
 @given(problem=problems(images=True), seed=seeds)
 def test_gradients_are_those_of_autograd(problem, seed):
-    samples, blocks = make_point(problem, seed)
+    samples = make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
     network, hidden = problem.network, problem.network.hidden
     U, V, W = ({key: part.clone().requires_grad_() for key, part in block.items()} for block in
                ({n: blocks.U[n] for n in hidden}, {"V": blocks.V}, blocks.W))  # fmt: skip
@@ -147,7 +160,8 @@ def test_runs_descend_as_promised_within_their_sets_and_end_stationary(lift):
 @settings(max_examples=10)
 def test_stationarity_is_what_the_block_steps_still_take(seed, set_, lift):
     problem = Problem(GROUPED, lift=lift, gamma=1.0, W_set=set_, ridge_V=0.1, ridge_W=0.1)
-    samples, blocks = make_point(problem, seed, rows=12)
+    samples = make_samples(problem, seed, rows=12)
+    blocks = make_blocks(problem, samples, seed)
     found = measure_stationarity(problem, blocks, samples)
     before = problem.objective(blocks, samples).total
     W_star = update_weights(problem, blocks, samples, 0.0, tol=1e-9, max_iter=5000).point

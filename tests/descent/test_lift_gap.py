@@ -6,16 +6,21 @@ import torch
 from hypothesis import given, settings
 from scipy.optimize import minimize
 
-from tests.strategies import ACTIVATIONS, make_point, networks, normal, problems, seeds
+from tests.strategies import ACTIVATIONS, make_blocks, make_samples, networks, normal, problems, seeds
 from tikhonet import Blocks, Everything, Fenchel, Network, Problem, Tikhonov
 from tikhonet.descent.lift_gap import lift_gap
 from tikhonet.network.errors import ArgumentError
 
 
+def random_point(problem, seed, rows=7, weighted=True):
+    samples = make_samples(problem, seed, rows, weighted)
+    return samples, make_blocks(problem, samples, seed)
+
+
 @given(problems(lifts=[Fenchel()]), seeds)
 @settings(max_examples=25)
 def test_the_tight_lift_at_the_forward_pass_is_the_loss_and_no_u_found_lies_above_it(problem, seed):
-    samples, blocks = make_point(problem, seed, weighted=True)
+    samples, blocks = random_point(problem, seed)
     gap = lift_gap(problem, blocks.V, blocks.W, samples)
     U = problem.network.forward(samples.X, blocks.W)
     assert problem.objective(Blocks(U, blocks.V, blocks.W), samples).total == pytest.approx(gap.loss)
@@ -26,7 +31,7 @@ def test_the_tight_lift_at_the_forward_pass_is_the_loss_and_no_u_found_lies_abov
 @given(problems(lifts=[Fenchel()]), seeds)
 @settings(max_examples=25)
 def test_no_u_lies_below_the_floor(problem, seed):
-    samples, blocks = make_point(problem, seed, weighted=True)
+    samples, blocks = random_point(problem, seed)
     gap = lift_gap(problem, blocks.V, blocks.W, samples)
     forward = problem.network.forward(samples.X, blocks.W)
     for k, size in enumerate((0.01, 0.1, 1.0)):
@@ -64,7 +69,7 @@ def test_a_slow_search_finds_the_minimum_within_the_enclosure(activation, edges)
     network = Network([2, 2, 2], {(1, 0): "dense", (2, 1): "dense"} | edges, activation=activation)
     problem = Problem(network, lift=Fenchel(), gamma=0.5, ridge_V=0.1)
     for seed in range(2):
-        samples, blocks = make_point(problem, seed, rows=2, weighted=True)
+        samples, blocks = random_point(problem, seed, rows=2)
         gap, truth = lift_gap(problem, blocks.V, blocks.W, samples, sweeps=100), least(problem, samples, blocks)
         assert gap.floor - 1e-6 <= truth <= gap.found + 1e-6
 
@@ -73,14 +78,14 @@ def test_a_slow_search_finds_the_minimum_within_the_enclosure(activation, edges)
 @settings(max_examples=15)
 def test_with_one_hidden_layer_the_gap_is_known_exactly(network, seed):
     problem = Problem(network, lift=Fenchel(), gamma=1.0, V_set=Everything())
-    samples, blocks = make_point(problem, seed, weighted=True)
+    samples, blocks = random_point(problem, seed)
     gap = lift_gap(problem, blocks.V, blocks.W, samples)
     assert gap.at_most - gap.at_least <= 1e-6 * gap.loss
 
 
 def test_the_gap_closes_as_gamma_grows():
     problem = Problem(Network.paper(3), lift=Fenchel())
-    samples, blocks = make_point(problem, 0, weighted=True)
+    samples, blocks = random_point(problem, 0)
     found = [
         lift_gap(Problem(Network.paper(3), lift=Fenchel(), gamma=gamma), blocks.V, blocks.W, samples).at_most
         for gamma in (1.0, 1e3, 1e6)
@@ -91,6 +96,6 @@ def test_the_gap_closes_as_gamma_grows():
 
 def test_a_lift_that_is_not_tight_has_no_such_gap():
     problem = Problem(Network.chain([2, 2]), lift=Tikhonov())
-    samples, blocks = make_point(problem, 0, weighted=True)
+    samples, blocks = random_point(problem, 0)
     with pytest.raises(ArgumentError, match="problem must have a tight lift"):
         lift_gap(problem, blocks.V, blocks.W, samples)

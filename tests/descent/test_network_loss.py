@@ -8,7 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.planted import plant
-from tests.strategies import ACTIVATIONS, CLASSES, LOSSES, finite_difference, make_point, normal, problems, seeds
+from tests.strategies import (
+    ACTIVATIONS,
+    CLASSES,
+    LOSSES,
+    finite_difference,
+    make_blocks,
+    make_samples,
+    normal,
+    problems,
+    seeds,
+)
 from tikhonet import BIAS, Blocks, Everything, Fenchel, Network, NonNegative, Problem, Samples, Squared
 from tikhonet.descent.network_loss import Expansion, NetworkLoss, measure_network, rounded
 
@@ -20,7 +30,8 @@ def rounded_loss(problem, samples, W, share):
 
 
 def random_point(problem, seed, share=0.0, weighted=True):
-    samples, blocks = make_point(problem, seed, weighted=weighted)
+    samples = make_samples(problem, seed, weighted=weighted)
+    blocks = make_blocks(problem, samples, seed)
     # Biases begin at zero, where a unit without inputs is on its kink.
     blocks = replace(blocks, W={edge: M + 0.1 * normal(*M.shape, seed=seed) for edge, M in blocks.W.items()})
     return rounded_loss(problem, samples, blocks.W, share), blocks
@@ -101,7 +112,8 @@ def test_a_planted_network_is_stationary_and_a_shifted_one_is_not(network):
 @settings(max_examples=15)
 def test_no_unit_of_inputs_or_objective_changes_what_is_measured(seed, scale, loss):
     problem = Problem(Network.chain([3, 4, 2], bias=True), loss, Fenchel(), ridge_V=0.1)
-    samples, blocks = make_point(problem, seed, rows=12)
+    samples = make_samples(problem, seed, rows=12)
+    blocks = make_blocks(problem, samples, seed)
     W = blocks.W | {(1, BIAS): blocks.W[1, BIAS] + 0.3}
     X, scaled_W = scale * samples.X, W | {(1, 0): W[1, 0] / scale}
     weight = torch.full((len(samples),), scale, dtype=torch.float64)
@@ -116,7 +128,8 @@ def test_no_unit_of_inputs_or_objective_changes_what_is_measured(seed, scale, lo
 def test_sums_over_samples_go_through_reduce():
     """Two halves, each of which adds the other's sums, say what the whole says."""
     problem = Problem(Network.chain([3, 4, 2]), lift=Fenchel(), ridge_V=0.1, ridge_W=0.1)
-    samples, blocks = make_point(problem, 0, rows=8)
+    samples = make_samples(problem, 0, rows=8)
+    blocks = make_blocks(problem, samples, 0)
     doubled = replace(samples, reduce=lambda total: 2 * total)
     twice = Samples(samples.X.repeat(2, 1), samples.targets.repeat(2, 1))
     one, two = (measure_network(rounded_loss(problem, rows, blocks.W, 0.1), blocks) for rows in (doubled, twice))

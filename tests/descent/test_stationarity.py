@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import LIFTS, LOSSES, SETS, make_point, make_samples, normal, problems, seeds
+from tests.strategies import LIFTS, LOSSES, SETS, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (
     BIAS,
     BlockDescent,
@@ -39,7 +39,7 @@ def biased(seed, lift, ridge_V=1.0):
 
 
 def with_inputs(blocks, samples, X, W):
-    return replace(blocks, U=blocks.U | {0: X}, W=blocks.W | W), replace(samples, X=X)
+    return replace(samples, X=X), replace(blocks, U=blocks.U | {0: X}, W=blocks.W | W)
 
 
 def assert_same(one, two, rel=1e-6):
@@ -53,7 +53,9 @@ def assert_same(one, two, rel=1e-6):
 def test_no_scale_of_the_inputs_changes_it(seed, lift, scale):
     problem, samples, blocks = biased(seed, lift)
     moved = with_inputs(blocks, samples, scale * samples.X, {(1, 0): blocks.W[1, 0] / scale})
-    assert_same(measure_stationarity(problem, blocks, samples), measure_stationarity(problem, *moved), rel=1e-5)
+    assert_same(
+        measure_stationarity(problem, blocks, samples), measure_stationarity(problem, moved[1], moved[0]), rel=1e-5
+    )
 
 
 @given(seeds, st.sampled_from(LIFTS), shifts)
@@ -62,7 +64,9 @@ def test_no_shift_of_the_inputs_changes_it_where_there_are_biases(seed, lift, sh
     problem, samples, blocks = biased(seed, lift)
     W = {(1, BIAS): blocks.W[1, BIAS] - shift * blocks.W[1, 0].sum(1, keepdim=True)}
     moved = with_inputs(blocks, samples, samples.X + shift, W)
-    assert_same(measure_stationarity(problem, blocks, samples), measure_stationarity(problem, *moved), rel=1e-4)
+    assert_same(
+        measure_stationarity(problem, blocks, samples), measure_stationarity(problem, moved[1], moved[0]), rel=1e-4
+    )
 
 
 @given(seeds, st.sampled_from(LIFTS), scales)
@@ -72,19 +76,24 @@ def test_no_scale_of_the_targets_changes_it(seed, lift, scale):
     problem, samples, blocks = biased(seed, lift, ridge_V=0.0)
     W = {edge: matrix * scale if edge[1] == BIAS else matrix for edge, matrix in blocks.W.items()}
     U = {m: layer if m == BIAS else scale * layer for m, layer in blocks.U.items()}
-    moved = Blocks(U, blocks.V, W), Samples(scale * samples.X, scale * samples.targets)
-    assert_same(measure_stationarity(problem, blocks, samples), measure_stationarity(problem, *moved))
+    moved = Samples(scale * samples.X, scale * samples.targets)
+    assert_same(
+        measure_stationarity(problem, blocks, samples), measure_stationarity(problem, Blocks(U, blocks.V, W), moved)
+    )
 
 
 @given(problems(), seeds, scales)
 @settings(max_examples=15)
 def test_no_scale_of_the_objective_changes_it(problem, seed, scale):
     """The weights of all samples times c, and the ridges: the objective times c."""
-    samples, blocks = make_point(problem, seed)
+    samples = make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
     scaled = replace(problem, ridge_V=scale * problem.ridge_V, ridge_W=scale * problem.ridge_W)
     weight = torch.full((len(samples),), scale, dtype=torch.float64)
-    one = measure_stationarity(problem, blocks, samples)
-    two = measure_stationarity(scaled, blocks, replace(samples, weight=weight))
+    one, two = (
+        measure_stationarity(problem, blocks, samples),
+        measure_stationarity(scaled, blocks, replace(samples, weight=weight)),
+    )
     assert two.objective == pytest.approx(scale * one.objective)
     assert_same(one, two)
 
@@ -93,7 +102,8 @@ def test_no_scale_of_the_objective_changes_it(problem, seed, scale):
 @settings(max_examples=15)
 def test_the_decrease_of_v_and_w_is_that_of_their_exact_steps(problem, seed):
     problem = replace(problem, ridge_V=0.1, ridge_W=0.1)
-    samples, blocks = make_point(problem, seed)
+    samples = make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
     found, f = measure_stationarity(problem, blocks, samples), problem.objective(blocks, samples).total
     assert found.objective == pytest.approx(f)
     V = update_classifier(problem, blocks, samples, 0.0).point
@@ -108,7 +118,8 @@ def test_the_decrease_of_v_and_w_is_that_of_their_exact_steps(problem, seed):
 @settings(max_examples=25)
 def test_over_a_set_the_decrease_is_a_bound_on_that_of_the_exact_step(problem, seed):
     problem = replace(problem, ridge_V=0.1, ridge_W=0.1)
-    samples, blocks = make_point(problem, seed)
+    samples = make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
     found, f = measure_stationarity(problem, blocks, samples), problem.objective(blocks, samples).total
     V = update_classifier(problem, blocks, samples, 0.0, tol=1e-10, max_iter=5000).point
     assert found.decrease["V"] >= f - problem.objective(replace(blocks, V=V), samples).total - 1e-8 * f
@@ -165,5 +176,6 @@ def test_huber_in_its_linear_part_is_not_stationary():
 
 def test_a_point_that_is_not_finite_is_not_stationary():
     problem = Problem(Network.chain([2, 2]))
-    samples, blocks = make_point(problem, 0)
+    samples = make_samples(problem, 0)
+    blocks = make_blocks(problem, samples, 0)
     assert not measure_stationarity(problem, replace(blocks, V=blocks.V * torch.nan), samples).within(0.5)

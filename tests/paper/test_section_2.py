@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracles
-from tests.strategies import LIFTS, make_point, make_samples, networks, normal, problems, seeds
-from tikhonet import BIAS, Blocks, Fenchel, Network, NonNegative, Problem, Samples, Tikhonov, initial_blocks
+from tests.strategies import LIFTS, make_blocks, make_samples, networks, normal, problems, seeds
+from tikhonet import BIAS, Blocks, Fenchel, Network, NonNegative, Problem, Samples, Tikhonov
 from tikhonet.problem.tikhonov import select_last, stack, tikhonov_factor, tikhonov_matrix
 
 shares = st.floats(0, 1)
@@ -55,7 +55,8 @@ def test_equation_2_is_equation_4_at_the_forward_pass_for_the_tight_lift_only(li
     # Here: at the forward pass itself Eq. 4 exceeds Eq. 2 by gamma/2 |z - sigma(z)|^2, because |u - z|^2 charges
     # every negative pre-activation; with the Fenchel lift instead the two are equal.
     problem = replace(data.draw(problems(lifts=[lift])), ridge_V=0.0, ridge_W=0.0)
-    samples, start = make_point(problem, seed)
+    samples = make_samples(problem, seed)
+    start = make_blocks(problem, samples, seed)
     W, V = start.W, start.V
     blocks = Blocks(problem.network.forward(samples.X, W), V, W)
     scores = problem.network.features(samples.X, W).numpy() @ V.numpy().T
@@ -86,7 +87,8 @@ def test_equation_3_the_relu_is_the_projection_onto_the_non_negative_orthant(wid
 @given(problem=problems(lifts=[Tikhonov()]), seed=seeds)
 def test_equation_4_is_the_loss_and_the_penalties_sample_by_sample(problem, seed):
     problem = replace(problem, ridge_V=0.0, ridge_W=0.0)
-    samples, blocks = make_point(problem, seed, rows=4)
+    samples = make_samples(problem, seed, rows=4)
+    blocks = make_blocks(problem, samples, seed)
     total = 0.0
     for i in range(len(samples)):
         u = {m: layer[i].numpy() for m, layer in blocks.U.items()}
@@ -105,7 +107,8 @@ def test_equation_4_is_the_loss_and_the_penalties_sample_by_sample(problem, seed
 @given(problem=problems(lifts=[Tikhonov()]), seed=seeds)
 def test_equation_5_the_tikhonov_form_is_equation_4(problem, seed):
     problem = replace(problem, ridge_V=0.0, ridge_W=0.0)
-    samples, blocks = make_point(problem, seed, rows=4)
+    samples = make_samples(problem, seed, rows=4)
+    blocks = make_blocks(problem, samples, seed)
     Q, P = tikhonov_matrix(problem, blocks.W).numpy(), select_last(problem.network).numpy()
     total = 0.0
     for u, target in zip(stack(problem.network, blocks.U).numpy(), samples.targets.numpy(), strict=True):
@@ -116,7 +119,7 @@ def test_equation_5_the_tikhonov_form_is_equation_4(problem, seed):
 
 @given(problem=problems(lifts=[Tikhonov()]), seed=seeds)
 def test_proposition_1_q_is_gamma_transposed_gamma_and_positive_semidefinite(problem, seed):
-    W = make_point(problem, seed)[1].W
+    W = make_blocks(problem, make_samples(problem, seed), seed).W
     factor, Q = dense_factor(problem, W), tikhonov_matrix(problem, W).numpy()
     np.testing.assert_allclose(tikhonov_factor(problem, W), factor, atol=1e-12)
     np.testing.assert_allclose(Q, factor.T @ factor, atol=1e-12)
@@ -148,7 +151,7 @@ def between(a: Blocks, b: Blocks, share: float) -> Blocks:
 def test_proposition_2_the_objective_is_block_multi_convex(lift, data, seed, share):
     problem = data.draw(problems(lifts=[lift]))
     samples = make_samples(problem, seed)
-    a, other = initial_blocks(problem, samples, seed), initial_blocks(problem, samples, seed + 1)
+    a, other = make_blocks(problem, samples, seed), make_blocks(problem, samples, seed + 1)
     # Paper: three blocks. Here: for the Fenchel lift U is one block a layer, because it is not jointly convex in U.
     features = [replace(a, U=a.U | {n: other.U[n] for n in group}) for group in problem.feature_groups()]
     for b in (*features, replace(a, V=other.V), replace(a, W=other.W)):

@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 
 from tests import oracles
 from tests.paper.test_section_2 import dense_factor
-from tests.strategies import LOSSES, SCHEDULES, SETS, make_point, make_samples, problems, seeds
+from tests.strategies import LOSSES, SCHEDULES, SETS, make_blocks, make_samples, problems, seeds
 from tikhonet import (
     BIAS,
     Blocks,
@@ -70,7 +70,8 @@ def test_algorithm_1_is_its_lines_4_to_9_in_numpy(problem, seed, data):
     theta, rho = schedule.theta(t), schedule.rho(t)
     problem = replace(problem, ridge_V=0.0, ridge_W=0.0)
     network = problem.network
-    samples, old = make_point(problem, seed, rows=20)
+    samples = make_samples(problem, seed, rows=20)
+    old = make_blocks(problem, samples, seed)
     new = iterate(problem, old, samples, theta, rho)["W"]
     U = {m: layer.numpy() for m, layer in old.U.items()}
     for n, star in features_by_hand(problem, old, samples, rho).items():  # lines 4 and 5
@@ -95,7 +96,8 @@ def test_algorithm_1_is_its_lines_4_to_9_in_numpy(problem, seed, data):
 def test_algorithm_1_with_any_loss_and_sets_is_its_lines_4_to_9_in_cvxpy(loss, data, seed, schedule):
     problem = data.draw(problems(lifts=[Tikhonov()], losses=[loss], sets=SETS))
     theta, rho = schedule.theta(3), schedule.rho(3)
-    samples, blocks = make_point(problem, seed)
+    samples = make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
     steps = iterate(problem, blocks, samples, theta, rho)
     assert list(steps) == ["U", "V", "W"]
     star, _ = oracles.features(problem, blocks, samples, rho, problem.network.hidden).minimum()
@@ -142,7 +144,8 @@ def test_theta_1_leaves_no_proximal_term_and_singular_systems_give_the_nearest_m
     schedule = Power(2)
     assert (schedule.theta(1), schedule.rho(1)) == (1.0, 0.0)
     problem = Problem(Network.chain([4, 5, 5]), gamma=0.1)
-    samples, old = make_point(problem, seed, rows=rows)
+    samples = make_samples(problem, seed, rows=rows)
+    old = make_blocks(problem, samples, seed)
     new = iterate(problem, old, samples, 1.0, 0.0)["W"]
 
     def nearest(A: torch.Tensor, B: torch.Tensor, M: torch.Tensor) -> torch.Tensor:
@@ -159,7 +162,7 @@ def test_theta_1_leaves_no_proximal_term_and_singular_systems_give_the_nearest_m
 @given(problem=problems(lifts=[Tikhonov()]), seed=seeds)
 def test_section_3_1_each_subproblem_is_equation_4_in_its_own_block(problem, seed):
     samples = make_samples(problem, seed)
-    blocks, other = (initial_blocks(problem, samples, s) for s in (seed, seed + 1))
+    blocks, other = (make_blocks(problem, samples, s) for s in (seed, seed + 1))
     hidden = problem.network.hidden
     programs = {
         "U": (oracles.features(problem, blocks, samples, 0.0, hidden), {n: other.U[n] for n in hidden}),

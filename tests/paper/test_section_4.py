@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import SCHEDULES, SETS, make_point, make_samples, normal, problems, seeds
+from tests.strategies import SCHEDULES, SETS, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (
     BlockDescent,
     Blocks,
@@ -58,7 +58,8 @@ def one_sample(loss, target: float, v: float = 0.0) -> tuple[Problem, Samples, B
 
 def test_definition_2_lipschitz_continuity_holds_for_hubers_loss_in_v():
     problem = Problem(Network.chain([3, 4]), Huber(0.7))
-    samples, blocks = make_point(problem, 0)
+    samples = make_samples(problem, 0)
+    blocks = make_blocks(problem, samples, 0)
     # Each output's slope is at most delta, so a sample's is at most delta sqrt(outputs) |u|.
     L = 0.7 * samples.targets.shape[1] ** 0.5 * float(blocks.U[1].norm(dim=1).sum())
     for scale in (1e-3, 1.0, 1e3):
@@ -79,8 +80,8 @@ def test_definition_3_from_every_start_a_point_with_the_necessary_condition_is_r
 
 @given(problem=problems(), seed=seeds)
 def test_definition_5_the_objective_is_bounded_from_below_by_zero(problem, seed):
-    samples, blocks = make_point(problem, seed)
-    terms = problem.objective(blocks, samples)
+    samples = make_samples(problem, seed)
+    terms = problem.objective(make_blocks(problem, samples, seed), samples)
     assert min(terms.loss, *terms.lift.values(), terms.ridge_V, terms.ridge_W) >= 0
 
 
@@ -88,7 +89,8 @@ def test_definition_5_the_objective_is_not_lipschitz_on_an_unbounded_set():
     # Paper: f_1, f_2, f_3 are assumed Lipschitz. Here: not assumed, because their squares are not, unless the
     # sets are bounded: along a ray the slope of f_2 grows without end.
     problem = Problem(Network.chain([3, 4]))
-    samples, blocks = make_point(problem, 0)
+    samples = make_samples(problem, 0)
+    blocks = make_blocks(problem, samples, 0)
     values = [
         problem.objective(Blocks(blocks.U, scale * blocks.V, blocks.W), samples).total for scale in (1e3, 2e3, 1e6, 2e6)
     ]
@@ -140,7 +142,8 @@ def test_lemma_2_for_the_weight_of_alg_1_holds_with_rho_over_theta(set_, theta, 
 
 @given(problem=problems(), schedule=st.sampled_from(SCHEDULES), t=st.sampled_from([1, 2, 5]), seed=seeds)
 def test_lemma_2_every_block_step_lowers_the_objective_by_what_the_schedule_promises(problem, schedule, t, seed):
-    samples, before = make_point(problem, seed)
+    samples = make_samples(problem, seed)
+    before = make_blocks(problem, samples, seed)
     for move in block_steps(problem, before, samples, schedule.theta(t), schedule.rho(t), 1e-11, {}):
         after = move.blocks
         moved = sum(square(after.U[n] - before.U[n]) for n in problem.network.hidden)

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import finite_difference, make_point, normal, problems, seeds
+from tests.strategies import finite_difference, make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (
     BIAS,
     Blocks,
@@ -82,7 +82,8 @@ def assert_same(one, two, rel=1e-11):
 
 def setting(problem, seed, rows=7, weighted=True):
     """Samples and feasible blocks, the biases not zero."""
-    samples, blocks = make_point(problem, seed, rows=rows, weighted=weighted)
+    samples = make_samples(problem, seed, rows, weighted)
+    blocks = make_blocks(problem, samples, seed)
     W = {edge: normal(*M.shape, seed=seed) if edge[1] == BIAS else M for edge, M in blocks.W.items()}
     return samples, replace(blocks, W=W)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from tests.strategies import make_point, normal, problems, seeds
+from tests.strategies import make_blocks, make_samples, normal, problems, seeds
 from tikhonet import BIAS, Network, Problem, Tikhonov
 from tikhonet.problem.tikhonov import (
     apply_factor,
@@ -69,7 +69,8 @@ def test_q_as_operator_is_q_as_matrix_is_gamma_transposed_gamma(problem, seed):
 
 @given(problems(lifts=[Tikhonov()]), seeds)
 def test_half_the_squared_length_of_gamma_u_is_the_sum_of_the_lifts(problem, seed):
-    samples, blocks = make_point(problem, seed)
+    samples = make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
     residual = hidden_rows(problem.network, apply_factor(problem, blocks.W, blocks.U))
     expected = sum(problem.objective(blocks, samples).lift.values())
     assert 0.5 * float(residual.square().sum()) == pytest.approx(expected, rel=1e-12)

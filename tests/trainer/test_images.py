@@ -8,7 +8,7 @@ from hypothesis import given
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from tests.strategies import make_point, normal, problems, seeds
+from tests.strategies import make_blocks, make_samples, normal, problems, seeds
 from tikhonet import (
     AvgPool2d,
     BlockDescent,
@@ -65,8 +65,8 @@ def test_long_runs_forget_sooner_but_not_under_a_budget():
 
 @given(problems(images=True), seeds)
 def test_layers_given_as_images_have_the_values_of_rows(problem, seed):
-    network = problem.network
-    samples, blocks = make_point(problem, seed)
+    network, samples = problem.network, make_samples(problem, seed)
+    blocks = make_blocks(problem, samples, seed)
     passes = [forward(problem, X, blocks.W, {}) for X in (samples.X, network.seen(samples.X))]
     slope = normal(len(samples.X), len(blocks.V), seed=seed)
     residuals = [targets_sweep(problem, blocks.V, blocks.W, here, slope, 3.0) for here in passes]
