@@ -12,9 +12,10 @@ from tikhonet.data import load, read_table
 from tikhonet.descent.result import Status
 from tikhonet.estimators.solvers import Trained
 from tikhonet.hashing import BCDHasher, neighbour_recall, pack
-from tikhonet.hashing.directions import nearest, neighbourly, rotation
+from tikhonet.hashing.directions import nearest, neighbourly, rotation, sample
 from tikhonet.hashing.experts import Experts
 from tikhonet.network.graph import Network
+from tikhonet.problem.samples import keep
 
 
 def rows(classes=3, each=200, features=6):
@@ -94,6 +95,12 @@ def test_directions_by_neighbours_find_more_of_them_than_the_rotation():
         return neighbour_recall(codes[:200], Z[:200], codes, Z, k=20).expected
 
     assert found(neighbourly(Z, R, seed=0)) > found(R) + 0.01
+
+
+def test_of_many_rows_evenly_spread_ones_are_learned_from():
+    Z = torch.arange(10.0)[:, None]
+    assert sample(Z, keep, 4)[:, 0].tolist() == [0, 2, 5, 7]
+    torch.testing.assert_close(sample(Z, keep, 20), Z)
 
 
 def test_the_nearest_rows_are_others():

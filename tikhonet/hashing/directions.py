@@ -28,11 +28,12 @@ SAMPLE, NEAREST = 5000, 16
 FEWEST = 64
 """With fewer rows the rotation stays as it is."""
 STEPS, BATCH, RATE = 600, 128, 0.02
-WIDTH = 0.3
-"""How fast p falls with the squared distance, in units of that to the last neighbour."""
-COOL, COOL_INSIDE, COOL_FEW = 8, 4, 24
-"""Bits for each unit of heat, since longer codes differ in more bits: of all rows, of one class, where a neighbour is
-less rare, and where many bits cut few axes."""
+WIDTH, COOL = 0.15, 12
+"""How fast p falls with the squared distance, in units of that to the last neighbour; bits for each unit of heat, since
+longer codes differ in more bits."""
+INSIDE, FEW = 2.0, 0.5
+"""How much wider and hotter it is for rows of one class, where a neighbour is less rare, and where many bits cut few
+axes."""
 SHARPEST = 4.0
 """The sharpness of tanh grows from 1 to this."""
 PART, FAR = 1000, -1e9
@@ -61,7 +62,7 @@ def rotations(width: int, n_bits: int, rng: np.random.Generator) -> Floats:
     return directions
 
 
-def neighbourly(Z: Tensor, R: Tensor, seed: int, reduce: Reduce = keep, *, cool: int = COOL) -> Tensor:
+def neighbourly(Z: Tensor, R: Tensor, seed: int, reduce: Reduce = keep, *, wide: float = 1.0) -> Tensor:
     """Directions R of coordinates Z, in units of their spread, turned by what is near what among some of the rows.
 
     All ranks take the same steps, by the same rows of all of them.
@@ -72,15 +73,16 @@ def neighbourly(Z: Tensor, R: Tensor, seed: int, reduce: Reduce = keep, *, cool:
     if len(Z) < FEWEST or not R.shape[1]:
         return R
     near, last = nearest(Z)
-    last = (WIDTH * last).clamp_min(1e-6 * Z.square().sum(1).mean())
+    last = (wide * WIDTH * last).clamp_min(1e-6 * Z.square().sum(1).mean())
     generator = torch.Generator().manual_seed(seed)
     R = R.clone().requires_grad_()
-    adam, heat = torch.optim.Adam([R], lr=RATE), R.shape[1] / cool
+    adam, heat = torch.optim.Adam([R], lr=RATE), wide * R.shape[1] / COOL
     for step in range(STEPS):
         adam.param_groups[0]["lr"] = RATE * (1 - 0.95 * step / STEPS)
         sharpness = 1 + (SHARPEST - 1) * step / STEPS
-        rows, drawn = torch.randint(len(Z), (2, BATCH), generator=generator)
-        others = torch.cat([near[rows, torch.randint(near.shape[1], (BATCH,), generator=generator)], drawn])
+        rows, drawn = torch.randint(len(Z), (2, BATCH), generator=generator).to(Z.device)
+        places = torch.randint(near.shape[1], (BATCH,), generator=generator).to(Z.device)
+        others = torch.cat([near[rows, places], drawn])
         itself = rows[:, None] == others
         p = (-torch.cdist(Z[rows], Z[others]).square() / last[rows, None]).masked_fill(itself, -torch.inf).softmax(1)
         here, there = (torch.tanh(sharpness * Z[part] @ R) for part in (rows, others))
@@ -107,13 +109,13 @@ def nearest(Z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def sample(Z: Tensor, reduce: Reduce, most: int = SAMPLE) -> Tensor:
-    """The first rows of every rank, up to so many in all, in one order on all of them."""
+    """Rows of every rank, up to so many in all, in one order on all of them; of more, evenly spread ones."""
     rank, ranks = rank_of(reduce)
-    if ranks == 1:
-        return Z[:most]
     each = most // ranks
+    mine = Z[torch.arange(each, device=Z.device) * len(Z) // each] if len(Z) > each else Z
+    if ranks == 1:
+        return mine
     places = Z.new_zeros(ranks, each, Z.shape[1] + 1)
-    mine = Z[:each]
     places[rank, : len(mine), :-1], places[rank, : len(mine), -1] = mine, 1.0
     rows = reduce(places).flatten(0, 1)
     return rows[rows[:, -1] > 0, :-1]

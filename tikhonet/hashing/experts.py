@@ -24,7 +24,7 @@ from torch import Tensor
 
 from tikhonet.estimators.solvers import Trained
 from tikhonet.hashing.code_training import RIDGE, update_regression
-from tikhonet.hashing.directions import COOL_INSIDE, neighbourly, rotation, unit
+from tikhonet.hashing.directions import INSIDE, neighbourly, rotation, unit
 from tikhonet.hashing.structure import principal_axes
 from tikhonet.network.graph import BIAS, Network
 from tikhonet.problem.samples import Reduce, keep
@@ -101,7 +101,7 @@ class Experts:
             Z = (X[classes == c] - mean) @ axes
             R = rotation(Z, bits, seed, reduce)
             if last:
-                R = neighbourly(Z, R, seed, reduce, cool=COOL_INSIDE)
+                R = neighbourly(Z, R, seed, reduce, wide=INSIDE)
             R = R.to(Z)
             squares, rows = (Z[:, : len(R)] @ R).square().sum(0), Z.new_tensor([float(len(Z))])
             total = reduce(torch.cat([squares, rows]))

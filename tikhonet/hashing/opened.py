@@ -33,7 +33,6 @@ from tikhonet.hashing.directions import rotation, sample, unit
 from tikhonet.hashing.structure import Structure, principal_axes
 from tikhonet.hashing.ties import average_precision, count_by
 from tikhonet.network.graph import BIAS, Network, Weights
-from tikhonet.problem.samples import keep
 from tikhonet.trainer.training import Epoch
 
 ROWS = 5000
@@ -110,7 +109,7 @@ def train_open(
     """Directions for so many bits, by labels of one class a row, or by nearness alone where there is one column.
 
     With too few classes to choose by, nearness is in units as `given`, or in those of the features' own spread.
-    Every row counts alike, whatever its weight: a direction is to serve rows that are not there.
+    Beside labels every row counts alike, whatever its weight: a direction is to serve rows that are not there.
     After a warm start they are the `last` ones, so that codes stay comparable with those that are stored.
     """
     features = course.X.shape[1]
@@ -129,7 +128,7 @@ def train_open(
         if pull:
             last = directions(view, X, classes, bits, pull=pull, seed=course.seed, watch=heard)
         else:
-            last = by_nearness(view, X, bits, course.seed)
+            last = by_nearness(view, course, bits)
     network, W, V = last.network(course.problem.network)
     outputs = last.scores(course.X)
     if not torch.isfinite(outputs).all():
@@ -215,15 +214,16 @@ def directions(
     return Opened(D, mean @ D, pull, view)
 
 
-def by_nearness(view: View, X: Tensor, bits: int, seed: int) -> Opened:
+def by_nearness(view: View, course: Course, bits: int) -> Opened:
     """Directions, and thresholds where many bits cut few axes, for rows that nobody has labels of."""
-    F = view(X)
-    mean, weight = F.mean(0), F.new_ones(len(F))
-    found = Structure.fit(F - mean, weight, bits, seed)
-    found = found.turned(found.beside(F - mean), F, F, weight, bits, seed=seed, reduce=keep, last=True)
+    F, weight, seed, reduce = view(course.X.float()), course.weight.float(), course.seed, course.reduce
+    mean = reduce(weight @ F) / reduce(weight.sum())
+    F = F - mean
+    found = Structure.fit(F, weight, bits, seed, reduce)
+    found = found.turned(found.beside(F), F, F, weight, bits, seed=seed, reduce=reduce, last=True)
     assert found.directions is not None
     along, thresholds = found.directions.to(F).split([found.axes.shape[1], int(found.constant)])
-    D = found.axes[:, : len(along)] @ along
+    D = found.axes @ along
     return Opened(D, mean @ D - thresholds.sum(0), 0.0, view)
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from tikhonet.estimators.solvers import Trained
-from tikhonet.hashing.directions import COOL, COOL_FEW, neighbourly, rotation
+from tikhonet.hashing.directions import FEW, neighbourly, rotation
 from tikhonet.network.graph import Network
 from tikhonet.problem.samples import Reduce, keep
 
@@ -71,8 +71,8 @@ class Structure:
             return self
         Z = P[:, self.before :]
         R = self.spread(Z, bits, seed, reduce) if self.constant else rotation(Z, bits, seed, reduce)
-        cool = COOL_FEW if self.constant else COOL
-        return replace(self, directions=neighbourly(Z, R, seed, reduce, cool=cool) if last else R)
+        wide = FEW if self.constant else 1.0
+        return replace(self, directions=neighbourly(Z, R, seed, reduce, wide=wide) if last else R)
 
     def spread(self, Z: Tensor, bits: int, seed: int, reduce: Reduce) -> Tensor:
         """Directions, each set of orthonormal ones at a further threshold: where a normal variable has even parts."""
