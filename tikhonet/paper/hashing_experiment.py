@@ -74,6 +74,9 @@ class HashSize(Size):
     penalty: dict[str, Any] = field(default_factory=dict)
     """Settings of the quadratic penalties, where they are not those of ADMM."""
 
+    short: dict[str, Any] = field(default_factory=dict)
+    """Settings of Adam with fewer passes, where they are not those with more."""
+
     def for_rows(self, rows: int, layers: int) -> HashSize:
         """The size with the passes that so many training images get in a network of so many layers."""
         if settings := self.shallow.get(layers):
@@ -115,6 +118,7 @@ FULL = HashSize(
             "hasher": {"max_iter": 20, "dropout": 0.2},
             "classifier": {"max_iter": 10, "dropout": 0.2},
             "adam": {"rate": 1e-3, "epochs": 15},
+            "short": {"rate": 3e-3},
             "split": {"beta": 1.0, "alpha": 0.1},
             "penalty": {"beta": 0.1, "alpha": 0.1},
         },
@@ -162,6 +166,7 @@ class HashingExperiment(Experiment):
         penalty = QuadraticPenalty(**size.split | size.penalty | passes)
         adam = Backprop("Adam", **{"initial": "auto", **size.adam, **passes})
         same, short = (replace(adam, epochs=options["max_iter"]) for options in (hasher, fewer))
+        short = replace(short, **size.short)
         open_ = mixed | {"structure": "open"}
         nearest = {"network": network, "parameters": size.hasher | limit | {"codewords": "apart"}, "labels": False}
         ways: list[tuple[str, str, str, type[HashMethod], dict[str, Any]]] = [
