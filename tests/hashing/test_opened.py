@@ -82,7 +82,8 @@ def test_a_warm_start_keeps_the_directions_so_that_stored_codes_stay_comparable(
 
 def test_without_labels_directions_follow_nearness_alone(digits):
     found = BCDHasher(n_bits=BITS, structure="open", random_state=0).fit(digits[0])
-    assert "pull by 0" in found.certificate_["classes"].figure
+    assert [check.key for check in found.certificate_.checks] == ["stationary"]
+    assert "units as given" in found.certificate_["stationary"].figure
     assert precision(found.transform, digits) > 0.6
 
 

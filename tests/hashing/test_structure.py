@@ -132,9 +132,8 @@ def test_without_labels_all_bits_know_neighbours(digits):
 def test_without_labels_the_network_learns_bits_where_it_is_asked_to_or_weights_are_limited(options):
     X, _ = blobs(240)
     hashers = [BCDHasher(**HASHER | changed).fit(X) for changed in (options, {})]
-    keys = [[check.key for check in hasher.certificate_.checks] for hasher in hashers]
     assert {hasher.mixture_.bits for hasher in hashers} == {hashers[0].n_bits}
-    assert ["classes" in own for own in keys] == [False, True]
+    assert [len(hasher.history_) > 0 for hasher in hashers] == [True, False]
 
 
 def test_a_saved_hasher_says_what_its_bits_know(both, tmp_path, digits):

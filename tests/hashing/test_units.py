@@ -60,10 +60,10 @@ def test_the_units_of_a_column_play_no_part_where_its_spread_is_the_unit(gaussia
 @pytest.mark.parametrize("factor", [1e-30, 1e30])
 def test_rows_as_given_may_have_any_unit_and_constant_columns(gaussian, factor):
     X = np.hstack([gaussian[:300, :8], np.ones((300, 1))])
-    options = SMALL | {"structure": 0.5}
-    y = X[:, 0] > 0
-    codes, scaled = (BCDHasher(**options).fit(rows, y).transform(rows) for rows in (X, factor * X))
-    assert (np.unpackbits(codes ^ scaled) != 0).mean() < 0.01
+    for structure, y in ((0.5, X[:, 0] > 0), ("auto", None)):
+        options = SMALL | {"structure": structure}
+        codes, scaled = (BCDHasher(**options).fit(rows, y).transform(rows) for rows in (X, factor * X))
+        assert (np.unpackbits(codes ^ scaled) != 0).mean() < 0.01
 
 
 def test_columns_are_of_one_kind_where_their_names_differ_by_numbers_alone(gaussian):

@@ -84,7 +84,7 @@ def plot_history(history: History | list[Epoch], ax: Axes | None = None, metric:
     On axes that are given there is room for the first alone, and they are returned; else all that were made, an array.
     """
     if not history:
-        raise ValueError("history_ must hold an epoch to draw, got none: training was stopped in the first; fit again")
+        raise ValueError("history_ must hold an epoch to draw, got none: it had no epochs, or was stopped in the first")
     if isinstance(history, History):
         panels = {"objective": {"objective (Eq. 4)": history.objective}}
     else:

@@ -169,7 +169,8 @@ class BCDHasher(BCDEstimator):
             target = replace(target, related=True)
         if self.structure == "open":
             self._check_open(supervision.kind)
-        if self.structure == "open" or (y is similarity is None and self.structure == "auto" and not self._limited()):
+        alone = supervision.kind == "nothing" and self.structure == "auto" and not self._limited()
+        if alone or self.structure == "open":
             target = replace(target, opens=True)
         return self._keep(fit(inputs.shaped(self), rows, target, last=self._last), inputs)
 

@@ -138,13 +138,13 @@ def train_open(
 
 
 def certificate(found: Opened) -> Certificate:
-    figure = f"labels pull by {found.pull:g}, distances {found.view.words}"
-    checks = (
-        Check("classes", "directions serve classes held out", None, figure),
-        Check("stationary", "the point is stationary", None, "not measured: steps of gradients on samples of rows"),
-    )
+    figure = f"not measured: steps of gradients on samples of rows, by distances {found.view.words}"
+    checks = [Check("stationary", "the point is stationary", None, figure)]
+    if found.pull:
+        figure = f"labels pull by {found.pull:g}, distances {found.view.words}"
+        checks.insert(0, Check("classes", "directions serve classes held out", None, figure))
     unknown = dict.fromkeys(("U", "V", "W"), math.nan)
-    return Certificate(checks, Stationarity(unknown, unknown, math.nan), None, NOT_CLAIMED)
+    return Certificate(tuple(checks), Stationarity(unknown, unknown, math.nan), None, NOT_CLAIMED)
 
 
 def choose(
@@ -153,6 +153,7 @@ def choose(
     """The pull of labels and the view whose codes are best for classes held out; with less than four, the mildest."""
     known = classes.unique()
     scale = course.units.to(X)
+    scale = scale / scale.max().clamp_min(torch.finfo(scale.dtype).tiny)  # what one unit is plays no part
     spread = View("in units of the features' own spread", torch.ones_like(X[0]))
     given = View("in units as given", scale.expand_as(X[0]))
     if len(known) < FOLDS + 1:
