@@ -9,7 +9,8 @@ which the directions have not seen,
 
 with h = tanh(sharpness Z R) and Z the leading principal coordinates. The same with the real scores of row i in place of
 h_i counts half as much: a query may keep them. The pull, and whether rows are seen as that layer or as inputs, in units
-as given or in those of their own spread, are chosen on classes held out, each third of them once.
+as given or in those of their own spread, are chosen on classes held out, each third of them once. Where there are no
+labels at all, directions follow nearness alone (`directions.py`).
 """
 
 from __future__ import annotations
